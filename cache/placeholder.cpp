@@ -1,0 +1,1 @@
+int selvage_placeholder_cache();

@@ -1,0 +1,51 @@
+// Counters of one export's data path (DESIGN 10). Relaxed atomics: read for display only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace selvage::storage {
+
+/// Why a WRITE was planned as it was; see write_plan.h.
+enum class PlanReason : std::uint8_t {
+  aligned,         ///< All of it went O_DIRECT.
+  split,           ///< Edges apart, middle O_DIRECT.
+  too_small,       ///< A middle, but of fewer pages than min_middle: one buffered segment.
+  no_middle,       ///< No whole page inside: one buffered segment.
+  no_alignment,    ///< The file does not do O_DIRECT.
+  mode_buffered,   ///< write=buffered
+  mode_dontcache,  ///< write=dontcache
+};
+inline constexpr std::size_t plan_reasons = 7;
+std::string_view to_string(PlanReason reason);
+
+struct Counter {
+  std::atomic<std::uint64_t> value{0};
+  void add(std::uint64_t n = 1) { value.fetch_add(n, std::memory_order_relaxed); }
+  std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
+};
+
+struct DataCounters {
+  std::array<Counter, plan_reasons> writes_by_reason;
+  Counter writes, write_bytes, write_errors, short_writes;
+  Counter reads, read_bytes, read_errors;
+  Counter commits;
+  std::array<Counter, 3> stable_asked;    ///< By Stability: UNSTABLE, DATA_SYNC, FILE_SYNC.
+  std::array<Counter, 3> stable_reached;  ///< The same, as answered.
+  Counter syncs;                          ///< fsync and fdatasync calls on data.
+  Counter syncs_shared;                   ///< WRITEs and COMMITs served by another's sync.
+  Counter sync_errors;
+  Counter verifier_changes;
+  Counter boundary_asked;      ///< Boundary pages asked about.
+  Counter boundary_completed;  ///< Pages completed by a WRITE of ours.
+  Counter boundary_dropped;    ///< Pages released from the page cache.
+  Counter boundary_drop_failed;  ///< Pages that were still cached after posix_fadvise.
+  Counter boundary_orphaned;   ///< Pages whose neighbour never came.
+  Counter direct_fallbacks;    ///< WRITEs and READs that could not go O_DIRECT though asked to.
+  Counter bounce_copies;       ///< Payloads copied because memory and file were not congruent.
+  Counter files_opened, files_closed, close_errors;
+};
+
+}  // namespace selvage::storage

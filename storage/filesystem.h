@@ -1,0 +1,188 @@
+// One exported file system behind one interface, in terms of no protocol.
+//
+// Every operation is judged by the kernel under the caller's identity. Operations that change a
+// name or an attribute are durable when they return (unless the export says sync=no). Objects are
+// named by ObjectId; one that is gone gives ESTALE, never ENOENT.
+#pragma once
+
+#include "storage/attributes.h"
+#include "storage/buffer_pool.h"
+#include "storage/counters.h"
+#include "storage/credentials.h"
+#include "storage/io_device.h"
+#include "storage/object_id.h"
+#include "storage/worker.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace selvage::storage {
+
+/// Who calls, and on which worker. Valid for the length of the call.
+struct Caller {
+  Worker& worker;
+  const Credentials& credentials;
+};
+
+/// Same values as RFC 1813 stable_how.
+enum class Stability : std::uint8_t { unstable = 0, data_sync = 1, file_sync = 2 };
+
+struct Node {
+  ObjectId id;
+  Attributes attributes;
+};
+
+struct LookupResult {
+  Node node;
+  Attributes directory;
+};
+using CreateResult = LookupResult;
+
+struct LinkResult {
+  Attributes file;
+  Attributes directory;
+};
+
+struct RenameResult {
+  Attributes from;
+  Attributes to;
+};
+
+struct ReadlinkResult {
+  std::string target;
+  Attributes attributes;
+};
+
+struct AccessResult {
+  bool read, write, execute;  ///< As faccessat2(2) says; execute is search for a directory.
+  Attributes attributes;
+};
+
+enum class CreateMode : std::uint8_t { unchecked, guarded, exclusive };
+
+struct CreateRequest {
+  CreateMode mode = CreateMode::unchecked;
+  SetAttributes attributes;     ///< Not with exclusive.
+  std::uint64_t verifier = 0;   ///< With exclusive: all 64 bits are kept with the file.
+};
+
+struct MknodRequest {
+  FileType type = FileType::fifo;  ///< block, character, socket or fifo.
+  SetAttributes attributes;
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+};
+
+struct DirectoryEntry {
+  std::uint64_t fileid = 0;
+  std::string name;
+  std::uint64_t cookie = 0;   ///< The file system's own: where the next READDIR goes on.
+  std::optional<Node> node;   ///< Only if asked for and to be had.
+};
+
+/// Called on a pool thread for each entry; false if the entry no longer fits (it is then not
+/// consumed, and the listing ends without end-of-directory).
+using EntrySink = std::function<bool(DirectoryEntry&&)>;
+
+struct ReaddirResult {
+  bool end = false;  ///< No entries after the last one given to the sink.
+  Attributes directory;
+};
+
+struct FileSystemUsage {
+  std::uint64_t total_bytes, free_bytes, available_bytes;
+  std::uint64_t total_files, free_files, available_files;
+};
+
+struct FileSystemLimits {
+  std::uint64_t max_file_size;
+  std::uint32_t max_name;   ///< Bytes.
+  std::uint32_t max_links;
+};
+
+struct WriteRequest {
+  std::uint64_t offset = 0;
+  /// The payload. O_DIRECT-able without a copy where its address is congruent with `offset` modulo
+  /// the page size; elsewhere the engine copies it once.
+  std::span<const std::byte> data;
+  Stability stability = Stability::unstable;
+};
+
+struct WriteResult {
+  std::size_t count = 0;  ///< Bytes written, contiguous from the offset.
+  Stability committed = Stability::unstable;
+  std::uint64_t verifier = 0;
+  Attributes after;
+};
+
+struct ReadResult {
+  Buffer buffer;                    ///< Owns the data.
+  std::span<const std::byte> data;  ///< Inside the buffer.
+  bool eof = false;
+  Attributes after;
+};
+
+struct CommitResult {
+  std::uint64_t verifier = 0;
+  Attributes after;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual ObjectId root() const = 0;
+  virtual const DataCounters& counters() const = 0;
+
+  virtual Awaitable<Result<Attributes>> getattr(Caller caller, ObjectId object) = 0;
+  /// With a guard: Errc::not_sync, and nothing changed, unless ctime equals it.
+  virtual Awaitable<Result<Attributes>> setattr(Caller caller, ObjectId object, SetAttributes set,
+                                                std::optional<timespec> guard_ctime) = 0;
+  virtual Awaitable<Result<AccessResult>> access(Caller caller, ObjectId object) = 0;
+  virtual Awaitable<Result<LookupResult>> lookup(Caller caller, ObjectId directory,
+                                                 std::string name) = 0;
+  virtual Awaitable<Result<ReadlinkResult>> readlink(Caller caller, ObjectId object) = 0;
+  virtual Awaitable<Result<CreateResult>> create(Caller caller, ObjectId directory,
+                                                 std::string name, CreateRequest request) = 0;
+  virtual Awaitable<Result<CreateResult>> mkdir(Caller caller, ObjectId directory,
+                                                std::string name, SetAttributes attributes) = 0;
+  virtual Awaitable<Result<CreateResult>> symlink(Caller caller, ObjectId directory,
+                                                  std::string name, std::string target,
+                                                  SetAttributes attributes) = 0;
+  virtual Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory,
+                                                std::string name, MknodRequest request) = 0;
+  /// Returns the directory's attributes afterwards. remove: anything but a directory.
+  virtual Awaitable<Result<Attributes>> remove(Caller caller, ObjectId directory,
+                                               std::string name) = 0;
+  virtual Awaitable<Result<Attributes>> rmdir(Caller caller, ObjectId directory,
+                                              std::string name) = 0;
+  virtual Awaitable<Result<RenameResult>> rename(Caller caller, ObjectId from,
+                                                 std::string from_name, ObjectId to,
+                                                 std::string to_name) = 0;
+  virtual Awaitable<Result<LinkResult>> link(Caller caller, ObjectId file, ObjectId directory,
+                                             std::string name) = 0;
+  /// Entries after `cookie` (0: from the start), "." and ".." included. with_nodes: READDIRPLUS.
+  virtual Awaitable<Result<ReaddirResult>> readdir(Caller caller, ObjectId directory,
+                                                   std::uint64_t cookie, bool with_nodes,
+                                                   EntrySink sink) = 0;
+  virtual Awaitable<Result<FileSystemUsage>> usage(Caller caller, ObjectId object) = 0;
+  virtual Awaitable<Result<FileSystemLimits>> limits(Caller caller, ObjectId object) = 0;
+
+  /// At most count bytes (> 0 in the buffer only if there are any). eof is exact.
+  virtual Awaitable<Result<ReadResult>> read(Caller caller, ObjectId file, std::uint64_t offset,
+                                             std::uint32_t count) = 0;
+  /// The payload memory must stay valid until this returns. EFBIG past 2^63-1.
+  virtual Awaitable<Result<WriteResult>> write(Caller caller, ObjectId file,
+                                               WriteRequest request) = 0;
+  /// count 0: to the end of the file.
+  virtual Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file,
+                                                 std::uint64_t offset, std::uint32_t count) = 0;
+
+  /// Syncs and closes every file; errors change the verifier and are returned (the first).
+  virtual Awaitable<Result<>> close(Worker& worker) = 0;
+};
+
+}  // namespace selvage::storage

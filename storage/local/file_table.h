@@ -1,0 +1,41 @@
+// The only place that opens files for data (DESIGN 7): a bounded table of open files by handle.
+#pragma once
+
+#include "storage/local/export_options.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace selvage::storage {
+
+/// An open regular file. Shared by all requests on it, any worker. Owns every descriptor of the
+/// file; they are closed with the last reference after the table has let go of it.
+class File {
+ public:
+  virtual ~File() = default;
+  virtual const ObjectId& id() const = 0;
+  /// A descriptor for ftruncate(2), fallocate(2), fsync(2) and statx(2), valid while this lives.
+  virtual int fd() const = 0;
+  /// fsync of the whole file or a range (length 0: to the end), shared with others who wait for
+  /// one (group commit). A failure changes the export's write verifier.
+  virtual Awaitable<Result<>> sync(Worker& worker, SyncKind kind, std::uint64_t offset,
+                                   std::uint64_t length) = 0;
+  /// Forget remembered access rights: an attribute was changed through this server.
+  virtual void attributes_changed() = 0;
+};
+
+enum class OpenFor : std::uint8_t { reading, writing };
+
+class FileTable {
+ public:
+  virtual ~FileTable() = default;
+  /// The open file, opened as the server if it is not. No permission is checked. ESTALE if the
+  /// object is gone or has no link left, EISDIR/EINVAL if it is not a regular file, EROFS, EMFILE.
+  virtual Awaitable<Result<std::shared_ptr<File>>> open(Worker& worker, const ObjectId& id,
+                                                        OpenFor use) = 0;
+  /// The object lost its last link: close its descriptors as soon as requests on it have ended,
+  /// without a sync, and drop its pages.
+  virtual Awaitable<> forget(Worker& worker, const ObjectId& id) = 0;
+};
+
+}  // namespace selvage::storage

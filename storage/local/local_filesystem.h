@@ -1,0 +1,66 @@
+// An export on a local file system (XFS, ext4, btrfs, ...): DESIGN 3 to 8.
+//
+// One .cpp per family of operations: attributes, names (lookup, readlink), create, remove
+// (remove, rmdir, rename, link), readdir, usage, data (read, write, commit).
+#pragma once
+
+#include "storage/filesystem.h"
+#include "storage/local/export_options.h"
+#include "storage/local/file_table.h"
+
+#include <memory>
+#include <string>
+
+namespace selvage::storage {
+
+class LocalFileSystem final : public FileSystem {
+ public:
+  /// Opens the directory `path`. ENOENT, ENOTDIR, EOPNOTSUPP where the file system has no handles.
+  /// `runtime` must outlive it. Blocks: call it before serving.
+  static Result<std::unique_ptr<LocalFileSystem>> open(const std::string& path,
+                                                       ExportOptions options, Runtime& runtime);
+  ~LocalFileSystem() override;
+
+  ObjectId root() const override;
+  const DataCounters& counters() const override;
+
+  Awaitable<Result<Attributes>> getattr(Caller caller, ObjectId object) override;
+  Awaitable<Result<Attributes>> setattr(Caller caller, ObjectId object, SetAttributes set,
+                                        std::optional<timespec> guard_ctime) override;
+  Awaitable<Result<AccessResult>> access(Caller caller, ObjectId object) override;
+  Awaitable<Result<LookupResult>> lookup(Caller caller, ObjectId directory,
+                                         std::string name) override;
+  Awaitable<Result<ReadlinkResult>> readlink(Caller caller, ObjectId object) override;
+  Awaitable<Result<CreateResult>> create(Caller caller, ObjectId directory, std::string name,
+                                         CreateRequest request) override;
+  Awaitable<Result<CreateResult>> mkdir(Caller caller, ObjectId directory, std::string name,
+                                        SetAttributes attributes) override;
+  Awaitable<Result<CreateResult>> symlink(Caller caller, ObjectId directory, std::string name,
+                                          std::string target, SetAttributes attributes) override;
+  Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory, std::string name,
+                                        MknodRequest request) override;
+  Awaitable<Result<Attributes>> remove(Caller caller, ObjectId directory,
+                                       std::string name) override;
+  Awaitable<Result<Attributes>> rmdir(Caller caller, ObjectId directory, std::string name) override;
+  Awaitable<Result<RenameResult>> rename(Caller caller, ObjectId from, std::string from_name,
+                                         ObjectId to, std::string to_name) override;
+  Awaitable<Result<LinkResult>> link(Caller caller, ObjectId file, ObjectId directory,
+                                     std::string name) override;
+  Awaitable<Result<ReaddirResult>> readdir(Caller caller, ObjectId directory, std::uint64_t cookie,
+                                           bool with_nodes, EntrySink sink) override;
+  Awaitable<Result<FileSystemUsage>> usage(Caller caller, ObjectId object) override;
+  Awaitable<Result<FileSystemLimits>> limits(Caller caller, ObjectId object) override;
+  Awaitable<Result<ReadResult>> read(Caller caller, ObjectId file, std::uint64_t offset,
+                                     std::uint32_t count) override;
+  Awaitable<Result<WriteResult>> write(Caller caller, ObjectId file, WriteRequest request) override;
+  Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file, std::uint64_t offset,
+                                         std::uint32_t count) override;
+  Awaitable<Result<>> close(Worker& worker) override;
+
+ private:
+  struct Impl;  // local/local_impl.h
+  explicit LocalFileSystem(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace selvage::storage
