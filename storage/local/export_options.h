@@ -2,6 +2,7 @@
 #pragma once
 
 #include "storage/filesystem.h"
+#include "storage/io_mode.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +10,6 @@
 #include <string>
 
 namespace selvage::storage {
-
-enum class IoMode : std::uint8_t { buffered, dontcache, direct };
-enum class EdgeMode : std::uint8_t { pagecache, buffered, dontcache };
 
 struct ExportOptions {
   IoMode read = IoMode::direct;
