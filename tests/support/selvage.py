@@ -66,9 +66,26 @@ class Server:
         return self.process.returncode
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Of all its threads, io_uring's own workers included."""
+        total = 0
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/schedstat") as f:
+                total += int(f.read().split()[0])
+        return total / 1e9
+
+    def counters(self):
+        """The table that SIGUSR1 prints."""
+        before = len(self.output())
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 5
+        text = ""
+        while time.monotonic() < deadline:
+            time.sleep(0.1)
+            fresh = self.output()[before:]
+            if fresh and fresh == text:
+                break
+            text = fresh
+        return text
 
     def __enter__(self):
         return self
