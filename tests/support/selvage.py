@@ -23,13 +23,15 @@ libc = ctypes.CDLL(None, use_errno=True)
 class Server:
     """One selvaged on a free port of 127.0.0.1. `exports` are the values of --export."""
 
-    def __init__(self, *exports, state=None, log=None, args=(), port=0):
+    def __init__(self, *exports, state=None, log=None, args=(), port=0,
+                 listen="127.0.0.1"):
         self.own_state = None if state else tempfile.mkdtemp(prefix="selvage-state.")
         self.state = state or self.own_state
-        command = [os.path.join(BUILD, "server", "selvaged"), "--listen", "127.0.0.1",
+        command = [os.path.join(BUILD, "server", "selvaged"), "--listen", listen,
                    "--port", str(port), "--state-dir", self.state]
         for export in exports:
             command += ["--export", export]
+        self.listen = listen
         self.log = log or os.path.join(self.state, "log")
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(command + list(args), stdout=out, stderr=out)
@@ -38,7 +40,7 @@ class Server:
     def _port(self):
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            found = re.findall(r"127\.0\.0\.1:(\d+)", self.output())
+            found = re.findall(re.escape(self.listen) + r"\]?:(\d+)", self.output())
             if found and "ready" in self.output():
                 return int(found[-1])
             if self.process.poll() is not None:
@@ -155,7 +157,7 @@ class Rig:
 
 def meter(server, export, *options, check=True):
     """Runs the load meter; its JSON. With check, anything that it found wrong is an error."""
-    command = [METER, "--host", "127.0.0.1", "--port", str(server.port), "--mountport",
+    command = [METER, "--host", server.listen, "--port", str(server.port), "--mountport",
                str(server.port), "--export", export, *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if check and done.returncode:
