@@ -20,8 +20,8 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  std::byte* data() const { return data_; }     ///< Page-aligned (4096).
-  std::size_t size() const { return size_; }    ///< Bytes, a multiple of 4096.
+  std::byte* data() const { return data_; }   ///< Page-aligned (4096).
+  std::size_t size() const { return size_; }  ///< Bytes, a multiple of 4096.
   explicit operator bool() const { return data_ != nullptr; }
 
  private:

@@ -30,8 +30,11 @@ struct Worker {
 
 /// Owns the workers, the blocking pool and the buffer pool.
 ///
-/// Worker threads run without CAP_FSETID and CAP_SYS_RESOURCE: a WRITE that they submit clears
-/// set-id bits and counts against quota and reserved blocks, as a client's should.
+/// Worker threads have fsuid and fsgid 65534 and none of the capabilities that bypass permissions
+/// or quota (thread_identity.h): a WRITE that they submit clears set-id bits and counts against
+/// quota and reserved blocks, as a client's should. So they only work on descriptors that are open
+/// already; whatever opens, stats by path or changes attributes belongs on the pool, whose threads
+/// have the server's identity. Worker and pool threads block signals; SIGPIPE is ignored.
 class Runtime {
  public:
   struct Options {
@@ -41,7 +44,7 @@ class Runtime {
     bool use_io_uring = true;  ///< Falls back to the pool, with io_uring_active() false, anyhow
                                ///< where the kernel forbids it.
     /// Test seam: wraps each worker's device, called on the worker's own thread.
-    std::function<std::unique_ptr<IoDevice>(std::unique_ptr<IoDevice>)> wrap_device;
+    std::function<std::unique_ptr<IoDevice>(std::unique_ptr<IoDevice>)> wrap_device{};
   };
 
   /// Starts all threads; returns when every device exists.
@@ -57,7 +60,9 @@ class Runtime {
   BufferPool& buffers();
   bool io_uring_active() const;
 
-  /// Ends the workers and joins all threads. Whoever calls it has ended all requests before.
+  /// Refuses waiters for buffers, waits for the operations that the kernel has, ends the workers
+  /// and joins all threads. Whoever calls it has ended all requests before: a coroutine that is
+  /// still waiting for something else is destroyed with the Runtime, without being resumed.
   void stop();
 
  private:
