@@ -1,0 +1,86 @@
+// What selvaged is told to do: configuration file and command line, checked and combined.
+#pragma once
+
+#include "server/client_rule.h"
+#include "storage/local/export_options.h"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/system/result.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace selvage::server {
+
+/// Why a setting was refused: one or more lines, each "FILE:LINE: reason" or "OPTION: reason".
+struct ConfigError {
+  std::string message;
+};
+
+template <class T>
+using Parsed = boost::system::result<T, ConfigError>;
+
+enum class Squash : std::uint8_t {
+  root,  ///< uid 0 and gid 0, supplementary ones included, become the anonymous ones.
+  all,
+  none,
+};
+
+/// One export as configured; every default is filled in.
+struct ExportConfig {
+  std::string path;  ///< Absolute, without empty or "." parts and trailing slashes.
+  std::vector<ClientRule> clients{ClientRule()};
+  Squash squash = Squash::root;
+  std::uint32_t anonuid = 65534;
+  std::uint32_t anongid = 65534;
+  storage::ExportOptions storage;  ///< `edges=auto` is resolved.
+  std::string origin;              ///< Where it was said: "FILE:LINE" or "--export ARGUMENT".
+};
+
+/// What one source (the file or the command line) says; what it leaves open is absent.
+struct Settings {
+  std::vector<boost::asio::ip::address> listen;
+  std::optional<std::uint16_t> port;
+  std::optional<std::string> state_dir;
+  std::optional<unsigned> threads;
+  std::vector<ExportConfig> exports;
+};
+
+/// Everything the server needs to know.
+struct Config {
+  std::vector<boost::asio::ip::address> listen;  ///< Empty: every address.
+  std::uint16_t port = 2049;                     ///< 0: a free one.
+  std::string state_dir;
+  unsigned threads = 1;
+  std::vector<ExportConfig> exports;
+};
+
+inline constexpr std::size_t max_config_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t max_path_bytes = 1024;  ///< MNTPATHLEN, RFC 1813 section 5.1.2.
+
+/// Protobuf text format of server/config.proto. `name` stands for the file in messages.
+Parsed<Settings> parse_config_text(std::string_view text, const std::string& name);
+
+/// The same from a file of at most max_config_bytes.
+Parsed<Settings> read_config_file(const std::string& path);
+
+/// One `--export PATH[:key=value,...]`. PATH ends at the last ':' that a `key=` follows; a
+/// backslash takes the next character literally. Several clients are separated by '+'.
+Parsed<ExportConfig> parse_export_argument(std::string_view argument);
+
+/// One `--listen ADDR`: an IPv4 or IPv6 address, the latter also in brackets.
+Parsed<boost::asio::ip::address> parse_listen_argument(std::string_view argument);
+
+/// The command line adds exports to those of the file and overrides the rest. Fills in defaults and
+/// checks what needs the machine: each export is an existing directory, none is named twice, there
+/// is at least one.
+Parsed<Config> combine(Settings file, Settings command_line);
+
+/// $STATE_DIRECTORY, else /var/lib/selvage for root, else $XDG_STATE_HOME/selvage or
+/// ~/.local/state/selvage; empty if there is no such place.
+std::string default_state_dir();
+
+}  // namespace selvage::server

@@ -1,0 +1,75 @@
+// What is served to whom: the immutable table of exports.
+#pragma once
+
+#include "server/config.h"
+#include "storage/credentials.h"
+#include "storage/filesystem.h"
+#include "xdr/rpc.h"
+
+#include <boost/asio/ip/address.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace selvage::server {
+
+/// One served directory. Immutable but for its file system, which any worker may call.
+struct Export {
+  ExportConfig config;
+  /// In file handles. From the path alone, so that handles survive restarts and moved devices.
+  std::uint32_t id = 0;
+  std::uint64_t fsid = 0;  ///< fattr3.fsid; from the path alone as well.
+  std::unique_ptr<storage::FileSystem> filesystem;
+
+  bool read_only() const { return config.storage.read_only; }
+  /// Whether the client is listed in `clients=`.
+  bool match(const boost::asio::ip::address& client) const;
+};
+
+std::uint32_t export_id(std::string_view path);  ///< Never 0.
+std::uint64_t export_fsid(std::string_view path);
+
+/// An immutable snapshot; requests hold it by shared_ptr<const ExportTable>. Any thread.
+class ExportTable {
+ public:
+  /// Opens the file system of one export. Blocks.
+  using Open =
+      std::function<storage::Result<std::unique_ptr<storage::FileSystem>>(const ExportConfig&)>;
+
+  /// Refuses the whole table on the first failure: a directory that cannot be exported, or two
+  /// paths with the same id.
+  static Parsed<std::shared_ptr<const ExportTable>> make(const std::vector<ExportConfig>& exports,
+                                                         const Open& open);
+
+  const std::vector<std::unique_ptr<Export>>& all() const { return exports_; }
+
+  /// nullptr if there is none.
+  const Export* by_id(std::uint32_t id) const;
+
+  struct Covering {
+    const Export* found = nullptr;  ///< nullptr if no export covers the path.
+    std::string_view below;         ///< What follows its path, without a leading slash.
+  };
+  /// The longest export path that is `path` or a parent directory of it. `path` is normalised:
+  /// absolute, no empty part, no "." or "..", no trailing slash; `below` points into it.
+  Covering covering(std::string_view path) const;
+
+ private:
+  std::vector<std::unique_ptr<Export>> exports_;
+  std::unordered_map<std::uint32_t, const Export*> by_id_;
+};
+
+/// Whom the kernel sees, after squashing as exports(5) describes it. `client` is nullptr with
+/// AUTH_NONE: anonymous. An id of 0xffffffff is anonymous too. Groups come back sorted.
+storage::Credentials credentials_for(const Export& one, const xdr::AuthSys* client);
+
+/// Whether this process may act under other users' identities. Without that everybody is the
+/// server's own user, whatever credentials_for() says.
+bool may_switch_identity();
+
+}  // namespace selvage::server

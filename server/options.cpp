@@ -1,0 +1,106 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace selvage::server {
+namespace {
+
+constexpr const char* description =
+    "selvaged serves directories over NFSv3, all programs on one TCP port:\n"
+    "  mount -t nfs -o vers=3,proto=tcp,port=P,mountport=P,nolock HOST:PATH /mnt\n";
+
+constexpr const char* export_help =
+    "Export keys (PATH:key=value,...; the same as in the configuration file):\n"
+    "  access=rw|ro             default rw\n"
+    "  clients=WHO[+WHO]...     address, network in CIDR notation, or *; default *\n"
+    "  squash=root|all|none     whom to make anonymous; default root\n"
+    "  anonuid=N anongid=N      the anonymous user and group; default 65534\n"
+    "  write=direct|buffered|dontcache\n"
+    "  read=direct|buffered|dontcache\n"
+    "                           default direct; where one is given the other follows it\n"
+    "  edges=auto|pagecache|buffered|dontcache\n"
+    "                           the ends of a misaligned direct WRITE; default auto\n"
+    "  min_middle=PAGES         shorter middles are not split off; default 1\n"
+    "  stable_floor=unstable|data_sync|file_sync\n"
+    "                           every WRITE is made at least this stable; default unstable\n"
+    "  sync=yes|no              no: a crash may lose names and attributes that were acknowledged\n"
+    "PATH ends at the last ':' that a key= follows; a backslash takes the next character as it is\n"
+    "('/srv/a\\:b=c' is the directory 'a:b=c'). Mount the export by its PATH.\n"
+    "\n"
+    "SIGTERM and SIGINT finish what is in progress and exit 0; SIGUSR1 prints the counters.\n"
+    "Exit status: 0, 1 for a bad configuration or a failure, 2 for a bad command line.\n";
+
+}  // namespace
+
+Parsed<Options> parse_options(std::span<const char* const> arguments) {
+  Options options;
+  std::string config_file;
+  std::string state_dir;
+  std::vector<std::string> listen;
+  std::vector<std::string> exports;
+  std::uint16_t port = 0;
+  unsigned threads = 0;
+  bool check = false;
+  bool version = false;
+
+  CLI::App app(description, "selvaged");
+  app.footer(export_help);
+  app.add_option("--config", config_file, "Configuration file")->type_name("FILE");
+  app.add_option("--listen", listen, "Address to listen on; several times. Default: all")
+      ->type_name("ADDR")
+      ->allow_extra_args(false);
+  auto* port_option = app.add_option("--port", port, "TCP port, 0 for a free one; default 2049")
+                          ->type_name("P")
+                          ->check(CLI::Range(0, 65535));
+  app.add_option("--state-dir", state_dir, "Where to keep what must survive a restart")
+      ->type_name("DIR");
+  app.add_option("--export", exports, "Directory to serve; several times")
+      ->type_name("PATH[:key=value,...]")
+      ->allow_extra_args(false);
+  auto* threads_option = app.add_option("--threads", threads, "Worker threads; default: CPUs")
+                             ->type_name("N")
+                             ->check(CLI::Range(1, 256));
+  app.add_flag("--check", check, "Check the configuration, say OK or what is wrong, and exit");
+  app.add_flag("--version", version, "Print the version and exit");
+
+  try {
+    // CLI11 takes them last to first.
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    options.action = Options::Action::help;
+    options.text = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return ConfigError{error.what()};
+  }
+  if (version) {
+    options.action = Options::Action::version;
+    options.text = "selvaged " SELVAGE_VERSION "\n";
+    return options;
+  }
+  if (check) options.action = Options::Action::check;
+  if (!config_file.empty()) options.config_file = config_file;
+
+  auto& settings = options.settings;
+  for (const auto& argument : listen) {
+    auto address = parse_listen_argument(argument);
+    if (!address) return ConfigError{"--listen: " + address.error().message};
+    settings.listen.push_back(*address);
+  }
+  if (port_option->count() > 0) settings.port = port;
+  if (threads_option->count() > 0) settings.threads = threads;
+  if (!state_dir.empty()) settings.state_dir = std::filesystem::absolute(state_dir).string();
+  for (const auto& argument : exports) {
+    auto one = parse_export_argument(argument);
+    if (!one) return one.error();
+    settings.exports.push_back(std::move(*one));
+  }
+  return options;
+}
+
+}  // namespace selvage::server

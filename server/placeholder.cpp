@@ -1,1 +1,0 @@
-int selvage_placeholder_cache();

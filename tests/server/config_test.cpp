@@ -1,0 +1,269 @@
+#include "server/config.h"
+
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace selvage::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(ConfigFile, EverySetting) {
+  const auto parsed = parse_config_text(R"(
+    # a comment
+    listen: "127.0.0.1"
+    listen: "::1"
+    port: 0
+    state_dir: "/var/lib/other"
+    threads: 3
+    export {
+      path: "/srv//data/./x/"
+      access: ro
+      clients: "10.0.0.0/8"
+      clients: "2001:db8::1"
+      squash: all
+      anonuid: 1001
+      anongid: 1002
+      read: dontcache
+      write: buffered
+      edges: dontcache
+      min_middle: 4
+      stable_floor: data_sync
+      sync: false
+    }
+    export { path: "/" squash: none stable_floor: file_sync edges: buffered }
+  )",
+                                        "f");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  ASSERT_THAT(parsed->listen, SizeIs(2));
+  EXPECT_EQ(parsed->listen[0].to_string(), "127.0.0.1");
+  EXPECT_EQ(parsed->listen[1].to_string(), "::1");
+  EXPECT_EQ(parsed->port, 0);
+  EXPECT_EQ(parsed->state_dir, "/var/lib/other");
+  EXPECT_EQ(parsed->threads, 3U);
+  ASSERT_THAT(parsed->exports, SizeIs(2));
+  const auto& one = parsed->exports[0];
+  EXPECT_EQ(one.path, "/srv/data/x");
+  EXPECT_TRUE(one.storage.read_only);
+  ASSERT_THAT(one.clients, SizeIs(2));
+  EXPECT_EQ(one.clients[0].text(), "10.0.0.0/8");
+  EXPECT_EQ(one.clients[1].text(), "2001:db8::1");
+  EXPECT_EQ(one.squash, Squash::all);
+  EXPECT_EQ(one.anonuid, 1001U);
+  EXPECT_EQ(one.anongid, 1002U);
+  EXPECT_EQ(one.storage.read, storage::IoMode::dontcache);
+  EXPECT_EQ(one.storage.write, storage::IoMode::buffered);
+  EXPECT_EQ(one.storage.edges, storage::EdgeMode::dontcache);
+  EXPECT_EQ(one.storage.min_middle_pages, 4U);
+  EXPECT_EQ(one.storage.stable_floor, storage::Stability::data_sync);
+  EXPECT_FALSE(one.storage.sync);
+  EXPECT_EQ(one.origin, "f:9");
+  const auto& root = parsed->exports[1];
+  EXPECT_EQ(root.path, "/");
+  EXPECT_EQ(root.squash, Squash::none);
+  EXPECT_EQ(root.storage.stable_floor, storage::Stability::file_sync);
+  EXPECT_EQ(root.storage.edges, storage::EdgeMode::buffered);
+}
+
+TEST(ConfigFile, DefaultsOfAnExport) {
+  const auto parsed = parse_config_text("export { path: '/srv' }", "f");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->listen.empty());
+  EXPECT_FALSE(parsed->port);
+  EXPECT_FALSE(parsed->state_dir);
+  EXPECT_FALSE(parsed->threads);
+  ASSERT_THAT(parsed->exports, SizeIs(1));
+  const auto& one = parsed->exports[0];
+  ASSERT_THAT(one.clients, SizeIs(1));
+  EXPECT_EQ(one.clients[0].text(), "*");
+  EXPECT_EQ(one.squash, Squash::root);
+  EXPECT_EQ(one.anonuid, 65534U);
+  EXPECT_EQ(one.anongid, 65534U);
+  EXPECT_FALSE(one.storage.read_only);
+  EXPECT_EQ(one.storage.read, storage::IoMode::direct);
+  EXPECT_EQ(one.storage.write, storage::IoMode::direct);
+  EXPECT_EQ(one.storage.edges, storage::EdgeMode::pagecache);
+  EXPECT_EQ(one.storage.min_middle_pages, 1U);
+  EXPECT_EQ(one.storage.stable_floor, storage::Stability::unstable);
+  EXPECT_TRUE(one.storage.sync);
+}
+
+TEST(ConfigFile, ReadAndWriteModesMoveTogetherUnlessSetApart) {
+  const auto parsed = parse_config_text(R"(
+    export { path: "/a" write: buffered }
+    export { path: "/b" read: dontcache }
+    export { path: "/c" read: buffered write: direct })",
+                                        "f");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->exports[0].storage.read, storage::IoMode::buffered);
+  EXPECT_EQ(parsed->exports[0].storage.write, storage::IoMode::buffered);
+  EXPECT_EQ(parsed->exports[1].storage.read, storage::IoMode::dontcache);
+  EXPECT_EQ(parsed->exports[1].storage.write, storage::IoMode::dontcache);
+  EXPECT_EQ(parsed->exports[2].storage.read, storage::IoMode::buffered);
+  EXPECT_EQ(parsed->exports[2].storage.write, storage::IoMode::direct);
+}
+
+struct BadFile {
+  const char* text;
+  const char* message;
+};
+
+class ConfigErrors : public testing::TestWithParam<BadFile> {};
+
+TEST_P(ConfigErrors, RefusedWithFileLineAndReason) {
+  const auto parsed = parse_config_text(GetParam().text, "selvage.conf");
+  ASSERT_FALSE(parsed) << GetParam().text;
+  EXPECT_THAT(parsed.error().message, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ConfigErrors,
+    testing::Values(
+        BadFile{"\n\nprot: 2049\n", "selvage.conf:3: "},
+        BadFile{"port: 1\nport: 2\n", "selvage.conf:2: "},
+        BadFile{"port: 1\n\nport 2\n", "selvage.conf:3: "},
+        BadFile{"port: 'x'\n", "selvage.conf:1: "}, BadFile{"port: -1\n", "selvage.conf:1: "},
+        BadFile{"threads: 1\nport: 65536\n", "selvage.conf:2: port: must be 0 to 65535"},
+        BadFile{"\nthreads: 0\n", "selvage.conf:2: threads: must be 1 to 256"},
+        BadFile{"\nthreads: 257\n", "selvage.conf:2: threads: must be 1 to 256"},
+        BadFile{"state_dir: 'x'\n", "selvage.conf:1: state_dir: must be an absolute path"},
+        BadFile{"listen: '::1'\nlisten: 'localhost'\n",
+                "selvage.conf:2: listen: 'localhost' is not an IPv4 or IPv6 address"},
+        BadFile{"\nexport {\n access: ro\n}\n", "selvage.conf:2: an export needs a path"},
+        BadFile{"\nexport {\n path: 'srv'\n}\n", "selvage.conf:3: 'srv' is not an absolute path"},
+        BadFile{"export {\n path: '/srv/../etc'\n}\n", "selvage.conf:2: '/srv/../etc' has a '..'"},
+        BadFile{"export {\n path: '/s\\000rv'\n}\n", "selvage.conf:2: the path holds a NUL"},
+        BadFile{"export {\n path: '/srv'\n write: fast\n}\n", "selvage.conf:3: "},
+        BadFile{"export {\n path: '/srv'\n wite: direct\n}\n", "selvage.conf:3: "},
+        BadFile{"export {\n path: '/srv'\n clients: '*'\n clients: '10.0.0.1/8'\n}\n",
+                "selvage.conf:4: clients: '10.0.0.1/8' has bits set beyond its prefix"},
+        BadFile{"export {\n path: '/srv'\n min_middle: 0\n}\n",
+                "selvage.conf:3: min_middle: must be 1 to 2048 pages"},
+        BadFile{"export {\n path: '/srv'\n anonuid: 4294967295\n}\n", "selvage.conf:3: anonuid: "},
+        BadFile{"export {\n path: '/srv'\n anongid: 4294967295\n}\n", "selvage.conf:3: anongid: "},
+        BadFile{"export {\n path: '/srv'\n sync: yes\n}\n", "selvage.conf:3: "},
+        BadFile{"export {\n path: '/srv'\n", "selvage.conf:3: "}));
+
+TEST(ConfigFile, PathsAreBounded) {
+  const auto text = [](std::size_t bytes) {
+    return "export { path: '/" + std::string(bytes - 1, 'a') + "' }";
+  };
+  EXPECT_TRUE(parse_config_text(text(max_path_bytes), "f"));
+  EXPECT_FALSE(parse_config_text(text(max_path_bytes + 1), "f"));
+}
+
+TEST(ConfigFile, FilesAreBounded) {
+  const storage::TempDir dir;
+  const auto large = tests::write_file(dir / "large", std::string(max_config_bytes + 1, '\n'));
+  const auto refused = read_config_file(large);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("larger than 1 MiB"));
+  EXPECT_TRUE(
+      read_config_file(tests::write_file(dir / "full", std::string(max_config_bytes, '\n'))));
+  EXPECT_TRUE(read_config_file(tests::write_file(dir / "empty", "")));
+}
+
+TEST(ConfigFile, MissingFileIsNamed) {
+  const auto missing = read_config_file("/nonexistent/selvage.conf");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "/nonexistent/selvage.conf: No such file or directory");
+  const storage::TempDir dir;
+  EXPECT_FALSE(read_config_file(dir.path()));
+}
+
+TEST(ConfigCombine, CommandLineOverridesAndAddsExports) {
+  const storage::TempDir a;
+  const storage::TempDir b;
+  auto file = parse_config_text(
+      "listen: '::1' port: 1 threads: 2 state_dir: '/x' export { path: '" + a.path() + "' }", "f");
+  ASSERT_TRUE(file);
+  Settings command_line;
+  command_line.listen.push_back(boost::asio::ip::make_address("127.0.0.1"));
+  command_line.port = 0;
+  command_line.threads = 5;
+  command_line.state_dir = "/y";
+  command_line.exports.push_back(*parse_export_argument(b.path()));
+  const auto both = combine(*file, command_line);
+  ASSERT_TRUE(both) << both.error().message;
+  ASSERT_THAT(both->listen, SizeIs(1));
+  EXPECT_EQ(both->listen[0].to_string(), "127.0.0.1");
+  EXPECT_EQ(both->port, 0);
+  EXPECT_EQ(both->threads, 5U);
+  EXPECT_EQ(both->state_dir, "/y");
+  ASSERT_THAT(both->exports, SizeIs(2));
+  EXPECT_EQ(both->exports[0].path, a.path());
+  EXPECT_EQ(both->exports[1].path, b.path());
+
+  const auto alone = combine(*file, {});
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->listen[0].to_string(), "::1");
+  EXPECT_EQ(alone->port, 1);
+  EXPECT_EQ(alone->threads, 2U);
+  EXPECT_EQ(alone->state_dir, "/x");
+}
+
+TEST(ConfigCombine, ExportsMustBeDirectoriesThatExist) {
+  const storage::TempDir dir;
+  const auto missing = parse_config_text("\nexport {\n path: '" + dir.path() + "/no' }", "f");
+  auto refused = combine(*missing, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "f:3: " + dir.path() + "/no: No such file or directory");
+
+  Settings settings;
+  settings.exports.push_back(*parse_export_argument(tests::write_file(dir / "file", "")));
+  refused = combine({}, settings);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "--export " + dir.path() + "/file: " + dir.path() + "/file: Not a directory");
+}
+
+TEST(ConfigCombine, DuplicatesAreRefusedAndNestedExportsAreNot) {
+  const storage::TempDir dir;
+  std::filesystem::create_directory(dir.path() + "/sub");
+  const auto nested = parse_config_text(
+      "export { path: '" + dir.path() + "' }\nexport { path: '" + dir.path() + "/sub' }", "f");
+  EXPECT_TRUE(combine(*nested, {}));
+  Settings again;
+  again.exports.push_back(*parse_export_argument(dir.path() + "//sub/"));
+  const auto refused = combine(*nested, again);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("sub: exported already (f:2)"));
+}
+
+TEST(ConfigCombine, SomethingMustBeServed) {
+  const auto refused = combine({}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("nothing to serve"));
+}
+
+class StateDir : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"STATE_DIRECTORY", "XDG_STATE_HOME"}) ::unsetenv(name);
+  }
+  void TearDown() override { SetUp(); }
+};
+
+TEST_F(StateDir, ComesFromSystemdFirst) {
+  ::setenv("STATE_DIRECTORY", "/var/lib/a:/var/lib/b", 1);
+  EXPECT_EQ(default_state_dir(), "/var/lib/a");
+}
+
+TEST_F(StateDir, OfRootIsTheSystemsOfOthersTheirOwn) {
+  if (::geteuid() == 0) {
+    EXPECT_EQ(default_state_dir(), "/var/lib/selvage");
+    return;
+  }
+  ::setenv("XDG_STATE_HOME", "/home/x/state", 1);
+  EXPECT_EQ(default_state_dir(), "/home/x/state/selvage");
+}
+
+}  // namespace
+}  // namespace selvage::server

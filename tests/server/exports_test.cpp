@@ -1,0 +1,142 @@
+#include "server/exports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace selvage::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+storage::Result<std::unique_ptr<storage::FileSystem>> open_nothing(const ExportConfig&) {
+  return std::unique_ptr<storage::FileSystem>();
+}
+
+std::shared_ptr<const ExportTable> table_of(const std::vector<std::string>& paths) {
+  std::vector<ExportConfig> configs;
+  for (const auto& path : paths) configs.push_back(*parse_export_argument(path));
+  return *ExportTable::make(configs, open_nothing);
+}
+
+TEST(Exports, IdsDependOnThePathAlone) {
+  // Part of every file handle: a change makes all handles of all clients stale.
+  EXPECT_EQ(export_id("/srv/data"), export_id("/srv/data"));
+  EXPECT_NE(export_id("/srv/data"), export_id("/srv/data2"));
+  EXPECT_NE(export_fsid("/srv/data"), export_fsid("/srv/data2"));
+  EXPECT_EQ(export_id("/srv/data"), 0x6f138bf6U);
+  EXPECT_EQ(export_fsid("/srv/data"), 0x293ec62e9dfb7635U);
+}
+
+TEST(Exports, FoundById) {
+  const auto table = table_of({"/a", "/b"});
+  ASSERT_EQ(table->all().size(), 2U);
+  EXPECT_EQ(table->by_id(export_id("/b")), table->all()[1].get());
+  EXPECT_EQ(table->by_id(export_id("/c")), nullptr);
+}
+
+TEST(Exports, LongestPathCovers) {
+  const auto table = table_of({"/srv", "/srv/data/deep", "/srv/data"});
+  const auto covering = [&](std::string_view path) {
+    const auto found = table->covering(path);
+    return found.found == nullptr ? "none"
+                                  : found.found->config.path + "|" + std::string(found.below);
+  };
+  EXPECT_EQ(covering("/srv"), "/srv|");
+  EXPECT_EQ(covering("/srv/x/y"), "/srv|x/y");
+  EXPECT_EQ(covering("/srv/data"), "/srv/data|");
+  EXPECT_EQ(covering("/srv/database"), "/srv|database");
+  EXPECT_EQ(covering("/srv/data/x"), "/srv/data|x");
+  EXPECT_EQ(covering("/srv/data/deep/z"), "/srv/data/deep|z");
+  EXPECT_EQ(covering("/srvx"), "none");
+  EXPECT_EQ(covering("/"), "none");
+  EXPECT_EQ(covering(""), "none");
+}
+
+TEST(Exports, RootCoversEverything) {
+  const auto table = table_of({"/", "/srv"});
+  const auto etc = table->covering("/etc/x");
+  ASSERT_NE(etc.found, nullptr);
+  EXPECT_EQ(etc.found->config.path, "/");
+  EXPECT_EQ(etc.below, "etc/x");
+  EXPECT_EQ(table->covering("/").below, "");
+  EXPECT_EQ(table->covering("/srv/x").found->config.path, "/srv");
+}
+
+TEST(Exports, SameIdTwiceIsRefused) {
+  auto config = *parse_export_argument("/a");
+  const auto refused = ExportTable::make({config, config}, open_nothing);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("same export id as /a"));
+}
+
+TEST(Exports, WhatCannotBeOpenedIsNamed) {
+  const auto refused = ExportTable::make(
+      {*parse_export_argument("/a")},
+      [](const ExportConfig&) -> storage::Result<std::unique_ptr<storage::FileSystem>> {
+        return storage::errno_code(EOPNOTSUPP);
+      });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "--export /a: /a: Operation not supported");
+}
+
+TEST(Exports, ClientsByAnyRule) {
+  const auto table = table_of({"/a:clients=10.0.0.0/8+::1"});
+  const auto& one = *table->all()[0];
+  EXPECT_TRUE(one.match(boost::asio::ip::make_address("10.1.1.1")));
+  EXPECT_TRUE(one.match(boost::asio::ip::make_address("::1")));
+  EXPECT_FALSE(one.match(boost::asio::ip::make_address("127.0.0.1")));
+}
+
+constexpr std::uint32_t no_id = 0xffffffff;
+
+struct SquashCase {
+  const char* squash;
+  std::uint32_t uid, gid;
+  std::vector<std::uint32_t> groups;
+  storage::Credentials expected;
+};
+
+class SquashTable : public testing::TestWithParam<SquashCase> {};
+
+TEST_P(SquashTable, Maps) {
+  const auto& given = GetParam();
+  const auto table = table_of({std::string("/a:anonuid=99,anongid=98,squash=") + given.squash});
+  xdr::AuthSys client;
+  client.uid = given.uid;
+  client.gid = given.gid;
+  client.gids.items = given.groups;
+  const auto who = credentials_for(*table->all()[0], &client);
+  EXPECT_EQ(who.uid, given.expected.uid);
+  EXPECT_EQ(who.gid, given.expected.gid);
+  EXPECT_EQ(who.groups, given.expected.groups);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, SquashTable,
+                         testing::Values(SquashCase{"root", 0, 0, {}, {99, 98, {}}},
+                                         SquashCase{"root", 0, 5, {}, {99, 5, {}}},
+                                         SquashCase{"root", 5, 0, {}, {5, 98, {}}},
+                                         SquashCase{"root", 5, 6, {9, 0, 7}, {5, 6, {7, 9, 98}}},
+                                         SquashCase{"root", 5, 6, {7, 7, 3}, {5, 6, {3, 7}}},
+                                         SquashCase{"root", no_id, no_id, {no_id}, {99, 98, {98}}},
+                                         SquashCase{"all", 0, 0, {1}, {99, 98, {}}},
+                                         SquashCase{"all", 5, 6, {7}, {99, 98, {}}},
+                                         SquashCase{"none", 0, 0, {0, 1}, {0, 0, {0, 1}}},
+                                         SquashCase{"none", 5, 6, {8, 7}, {5, 6, {7, 8}}},
+                                         SquashCase{
+                                             "none", no_id, no_id, {no_id}, {99, 98, {98}}}));
+
+TEST(Squash, WithoutCredentialsIsAnonymousAlways) {
+  for (const char* squash : {"root", "all", "none"}) {
+    const auto table = table_of({std::string("/a:anonuid=99,anongid=98,squash=") + squash});
+    const auto who = credentials_for(*table->all()[0], nullptr);
+    EXPECT_EQ(who.uid, 99U);
+    EXPECT_EQ(who.gid, 98U);
+    EXPECT_TRUE(who.groups.empty());
+  }
+}
+
+}  // namespace
+}  // namespace selvage::server
