@@ -105,7 +105,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::getattr(Caller caller, ObjectId o
     if (!opened) return opened.error();
     return opened->attributes;
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 Awaitable<Result<AccessResult>> LocalFileSystem::access(Caller caller, ObjectId object) {
@@ -121,7 +121,7 @@ Awaitable<Result<AccessResult>> LocalFileSystem::access(Caller caller, ObjectId 
     result.execute = check_access(fd, X_OK).has_value();
     return result;
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId object,
@@ -174,7 +174,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId o
     changed.after = *after;
     return changed;
   };
-  auto changed = co_await caller.worker.pool.run(job);
+  auto changed = co_await Impl::run(caller.worker, job);
   if (file) file->attributes_changed();
   if (!changed) co_return changed.error();
   if (set.nothing() || !impl_->options.sync) co_return changed->after;

@@ -41,14 +41,16 @@ SetAttributes initial_attributes(SetAttributes set, const Attributes& made) {
   return set;
 }
 
+enum class Changed : std::uint8_t { no, yes };
+
 /// Sets them. Whether there was anything to set.
-Result<bool> set_initial(int path_fd, int data_fd, const Attributes& made,
-                         const SetAttributes& asked, const Credentials& credentials) {
+Result<Changed> set_initial(int path_fd, int data_fd, const Attributes& made,
+                            const SetAttributes& asked, const Credentials& credentials) {
   const SetAttributes set = initial_attributes(asked, made);
-  if (set.nothing()) return false;
+  if (set.nothing()) return Changed::no;
   const auto done = apply_attributes(path_fd, data_fd, made, set, credentials);
   if (!done) return done.error();
-  return true;
+  return Changed::yes;
 }
 
 /// The node just made, or found, and the directory as it is now.
@@ -84,7 +86,7 @@ Result<Made> finish(const ObjectOpener& opener, OpenObject directory, const std:
   auto result = describe(opener, path_fd, dirfd);
   if (!result) return result.error();
   made.result = *result;
-  if (*changed) {
+  if (*changed == Changed::yes) {
     if (made.result.node.attributes.type == FileType::directory) {
       auto again = opener.open_directory(made.result.node.id);
       if (!again) return again.error();
@@ -142,7 +144,7 @@ Result<Made> make_file(const ObjectOpener& opener, OpenObject directory, const s
   Made made;
   made.result = *result;
   made.directory = std::move(directory.fd);
-  if (*changed) made.object = std::move(file);
+  if (*changed == Changed::yes) made.object = std::move(file);
   return made;
 }
 
@@ -238,7 +240,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::Impl::create_exclusive(Caller c
     if (!parent) return parent.error();
     return make_nameless(opener, std::move(*parent), name, verifier, caller.credentials);
   };
-  auto nameless = co_await caller.worker.pool.run(make);
+  auto nameless = co_await Impl::run(caller.worker, make);
   if (!nameless) co_return nameless.error();
   if (nameless->found) {
     // Its first copy may not have been synced yet.
@@ -254,7 +256,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::Impl::create_exclusive(Caller c
     const std::lock_guard lock(directory_locks.of(directory));
     return give_name(opener, *nameless, name, verifier, caller.credentials);
   };
-  auto made = co_await caller.worker.pool.run(appear);
+  auto made = co_await Impl::run(caller.worker, appear);
   if (!made) co_return made.error();
   co_return co_await make_durable(caller.worker, directory, std::move(*made));
 }
@@ -276,7 +278,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::create(Caller caller, ObjectId 
     const std::lock_guard lock(impl_->directory_locks.of(directory));
     return make_file(impl_->opener, std::move(*parent), name, request, caller.credentials);
   };
-  auto made = co_await caller.worker.pool.run(job);
+  auto made = co_await Impl::run(caller.worker, job);
   if (!made) co_return made.error();
   const bool resize = made->existed && request.attributes.size.has_value();
   auto result = co_await impl_->make_durable(caller.worker, directory, std::move(*made));
@@ -313,7 +315,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::Impl::make_named(
     if (error != 0) return directory_error(dirfd, errno_code(error));
     return finish(opener, std::move(*parent), name, attributes, caller.credentials, unlink_flags);
   };
-  auto made = co_await caller.worker.pool.run(job);
+  auto made = co_await Impl::run(caller.worker, job);
   if (!made) co_return made.error();
   co_return co_await make_durable(caller.worker, directory, std::move(*made));
 }

@@ -67,7 +67,7 @@ Awaitable<Result<>> LocalFileSystem::Impl::make_all_durable(Worker& worker) {
     if (::syncfs(opener.root_fd()) != 0) return errno_code(errno);
     return {};
   };
-  co_return co_await worker.pool.run(job);
+  co_return co_await run(worker, job);
 }
 
 Awaitable<Result<CreateResult>> LocalFileSystem::Impl::make_durable(Worker& worker,

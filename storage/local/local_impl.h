@@ -10,6 +10,8 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <system_error>
+#include <type_traits>
 
 namespace selvage::storage {
 
@@ -47,6 +49,11 @@ struct LocalFileSystem::Impl {
   DataCounters counters;
   DataPath data;  ///< File table, write and read engines, verifier.
 
+  /// BlockingPool::run; what a ScopedIdentity throws (a uid that the kernel does not take) is a
+  /// failure like others. `job` returns a Result.
+  template <class F>
+  static Awaitable<std::invoke_result_t<F&>> run(Worker& worker, F& job);
+
   /// EROFS for an export that is read-only.
   Result<> check_writable() const;
 
@@ -69,6 +76,18 @@ struct LocalFileSystem::Impl {
   Awaitable<Result<Attributes>> unlink(Caller caller, const ObjectId& directory,
                                        const std::string& name, int flags);
 };
+
+template <class F>
+Awaitable<std::invoke_result_t<F&>> LocalFileSystem::Impl::run(Worker& worker, F& job) {
+  auto guarded = [&job]() -> std::invoke_result_t<F&> {
+    try {
+      return job();
+    } catch (const std::system_error& error) {
+      return errno_code(error.code().value());
+    }
+  };
+  co_return co_await worker.pool.run(guarded);
+}
 
 /// Whether "." and ".." will do.
 enum class NameUse : std::uint8_t { look, change };

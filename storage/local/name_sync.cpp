@@ -1,25 +1,30 @@
 #include "storage/local/name_sync.h"
 
-#include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/async_result.hpp>
+#include "storage/parked.h"
 
 #include <cerrno>
+#include <exception>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 namespace selvage::storage {
 namespace {
 
 /// What a waiter is woken with: the result of the sync made for it, or nothing if it is to sync.
 using Turn = std::optional<ErrorCode>;
-using Waiter = boost::asio::any_completion_handler<void(Turn)>;
+
+/// A suspended sync() and where, in its frame, it finds its turn.
+struct Waiter {
+  Turn* turn;
+  Parked coroutine;
+};
 
 void resume(Waiter waiter, Turn turn) {
-  auto executor = boost::asio::get_associated_executor(waiter);
-  boost::asio::post(executor,
-                    [waiter = std::move(waiter), turn]() mutable { std::move(waiter)(turn); });
+  *waiter.turn = turn;
+  std::move(waiter.coroutine).resume();
 }
 
 }  // namespace
@@ -27,7 +32,7 @@ void resume(Waiter waiter, Turn turn) {
 struct NameSync::Impl {
   std::mutex mutex;
   /// An object is here as long as somebody leads a sync of it; with it who came meanwhile.
-  std::unordered_map<ObjectId, std::vector<Waiter>, ObjectIdHash> led;
+  std::unordered_map<ObjectId, std::list<Waiter>, ObjectIdHash> led;
 
   bool try_lead(const ObjectId& id) {
     const std::lock_guard lock(mutex);
@@ -46,25 +51,25 @@ struct NameSync::Impl {
     resume(std::move(waiter), std::nullopt);
   }
 
-  std::vector<Waiter> take(const ObjectId& id) {
+  std::list<Waiter> take(const ObjectId& id) {
     const std::lock_guard lock(mutex);
     return std::exchange(led.at(id), {});
   }
 
   /// Ends a lead: everyone in the group gets its result, and who came meanwhile a new leader.
-  void finish(const ObjectId& id, std::vector<Waiter> group, ErrorCode error) {
-    Waiter next;
+  void finish(const ObjectId& id, std::list<Waiter> group, ErrorCode error) {
+    std::optional<Waiter> next;
     {
       const std::lock_guard lock(mutex);
       const auto entry = led.find(id);
       if (entry->second.empty()) {
         led.erase(entry);
       } else {
-        next = std::move(entry->second.front());
-        entry->second.erase(entry->second.begin());
+        next.emplace(std::move(entry->second.front()));
+        entry->second.pop_front();
       }
     }
-    if (next) resume(std::move(next), std::nullopt);
+    if (next) resume(std::move(*next), std::nullopt);
     for (auto& waiter : group) resume(std::move(waiter), error);
   }
 };
@@ -74,10 +79,9 @@ NameSync::~NameSync() = default;
 
 Awaitable<Result<>> NameSync::sync(Worker& worker, const ObjectId& id, int fd) {
   if (!impl_->try_lead(id)) {
-    auto initiate = [this, &id](auto handler) { impl_->join(id, Waiter(std::move(handler))); };
-    const Turn turn =
-        co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(Turn)>(
-            initiate, boost::asio::use_awaitable);
+    Turn turn;
+    auto store = [&](Parked coroutine) { impl_->join(id, Waiter{&turn, std::move(coroutine)}); };
+    co_await park(store);
     if (turn) {
       if (*turn) co_return *turn;
       co_return Result<>();

@@ -34,7 +34,7 @@ Awaitable<Result<LookupResult>> LocalFileSystem::lookup(Caller caller, ObjectId 
     if (!after) return after.error();
     return LookupResult{*node, *after};
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 Awaitable<Result<ReadlinkResult>> LocalFileSystem::readlink(Caller caller, ObjectId object) {
@@ -50,7 +50,7 @@ Awaitable<Result<ReadlinkResult>> LocalFileSystem::readlink(Caller caller, Objec
     target.resize(static_cast<std::size_t>(length));
     return ReadlinkResult{std::move(target), link->attributes};
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 }  // namespace selvage::storage

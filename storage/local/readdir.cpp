@@ -46,8 +46,10 @@ class Listing {
         at_root_(directory == opener.root()),
         inside_(at_root_ || opener.inside(dirfd)) {}
 
-  /// Gives entries after the cookie to the sink until it refuses one. True at the end.
-  Result<bool> run(std::uint64_t cookie, const EntrySink& sink) const {
+  enum class Stop : std::uint8_t { full, end };
+
+  /// Gives entries after the cookie to the sink until it refuses one or there are no more.
+  Result<Stop> run(std::uint64_t cookie, const EntrySink& sink) const {
     if (cookie > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
       return make_error_code(Errc::bad_cookie);
     }
@@ -65,13 +67,13 @@ class Listing {
         if (error == EINVAL) return make_error_code(Errc::bad_cookie);
         return errno_code(error);
       }
-      if (bytes == 0) return true;
+      if (bytes == 0) return Stop::end;
       for (std::size_t at = 0; at < static_cast<std::size_t>(bytes);) {
         const RawEntry raw = raw_entry(buffer.data() + at);
         at += raw.bytes;
         if (!sink(entry_of(raw))) {
           if (first) return make_error_code(Errc::too_small);
-          return false;
+          return Stop::full;
         }
         first = false;
       }
@@ -119,13 +121,13 @@ Awaitable<Result<ReaddirResult>> LocalFileSystem::readdir(Caller caller, ObjectI
     const ScopedIdentity identity(caller.credentials);
     const auto may_read = check_access(dirfd, R_OK);
     if (!may_read) return may_read.error();
-    const auto end = listing.run(cookie, sink);
-    if (!end) return end.error();
+    const auto stop = listing.run(cookie, sink);
+    if (!stop) return stop.error();
     const auto after = attributes_of(dirfd);
     if (!after) return after.error();
-    return ReaddirResult{*end, *after};
+    return ReaddirResult{*stop == Listing::Stop::end, *after};
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 }  // namespace selvage::storage

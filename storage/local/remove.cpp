@@ -83,7 +83,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::Impl::unlink(Caller caller,
     unlinked.fd = std::move(parent->fd);
     return unlinked;
   };
-  auto unlinked = co_await caller.worker.pool.run(job);
+  auto unlinked = co_await Impl::run(caller.worker, job);
   if (!unlinked) co_return unlinked.error();
   if (unlinked->gone) co_await data.files().forget(caller.worker, *unlinked->gone);
   const auto durable = co_await make_durable(caller.worker, directory, unlinked->fd.get());
@@ -147,7 +147,7 @@ Awaitable<Result<RenameResult>> LocalFileSystem::rename(Caller caller, ObjectId 
     renamed.to = std::move(to_directory->fd);
     return renamed;
   };
-  auto renamed = co_await caller.worker.pool.run(job);
+  auto renamed = co_await Impl::run(caller.worker, job);
   if (!renamed) co_return renamed.error();
   if (renamed->gone) co_await impl_->data.files().forget(caller.worker, *renamed->gone);
   // The new name first: a crash between the two must not lose the object.
@@ -190,7 +190,7 @@ Awaitable<Result<LinkResult>> LocalFileSystem::link(Caller caller, ObjectId file
     if (!directory_after) return directory_after.error();
     return Linked{LinkResult{*file_after, *directory_after}, std::move(parent->fd)};
   };
-  auto linked = co_await caller.worker.pool.run(job);
+  auto linked = co_await Impl::run(caller.worker, job);
   if (!linked) co_return linked.error();
   const auto durable =
       co_await impl_->make_durable(caller.worker, directory, linked->directory.get());

@@ -25,7 +25,7 @@ Awaitable<Result<FileSystemUsage>> LocalFileSystem::usage(Caller caller, ObjectI
     usage.available_files = stats.f_favail;
     return usage;
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 Awaitable<Result<FileSystemLimits>> LocalFileSystem::limits(Caller caller, ObjectId object) {
@@ -34,7 +34,7 @@ Awaitable<Result<FileSystemLimits>> LocalFileSystem::limits(Caller caller, Objec
     if (!opened) return opened.error();
     return impl_->limits;
   };
-  co_return co_await caller.worker.pool.run(job);
+  co_return co_await Impl::run(caller.worker, job);
 }
 
 }  // namespace selvage::storage
