@@ -1,0 +1,45 @@
+#include "server/nfs3/context.h"
+
+#include <cerrno>
+
+namespace selvage::server::nfs3 {
+
+Result<Target> resolve(const void* service, const Call& call, const xdr::nfs_fh3& handle) {
+  const auto& self = *static_cast<const Service*>(service);
+  const auto decoded = self.handles.decode(handle.data.bytes());
+  if (!decoded) return decoded.error();
+  Target target;
+  target.table = self.exports;
+  target.served = target.table->by_id(decoded->export_id);
+  if (target.served == nullptr) return storage::errno_code(ESTALE);
+  if (!target.served->match(call.client)) return storage::errno_code(EACCES);
+  target.object = decoded->object;
+  target.credentials = credentials_for(*target.served, call.auth_sys);
+  return target;
+}
+
+Result<> check_writable(const Target& target) {
+  if (target.served->read_only()) return storage::errno_code(EROFS);
+  return {};
+}
+
+xdr::nfs_fh3 handle_of(const void* service, const Target& target, const storage::ObjectId& object) {
+  const auto& self = *static_cast<const Service*>(service);
+  xdr::nfs_fh3 handle;
+  handle.data = decltype(handle.data)(self.handles.encode(target.served->id, object));
+  return handle;
+}
+
+Awaitable<xdr::post_op_attr> current_attributes(const Target& target, storage::Caller caller) {
+  const auto attributes = co_await target.filesystem().getattr(caller, target.object);
+  if (!attributes) co_return std::nullopt;
+  co_return target.post_op(*attributes);
+}
+
+Awaitable<xdr::wcc_data> current_wcc(const Target& target, storage::Caller caller) {
+  xdr::wcc_data wcc;
+  wcc.after = co_await current_attributes(target, caller);
+  co_return wcc;
+}
+
+}  // namespace selvage::server::nfs3
