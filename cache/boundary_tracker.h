@@ -11,6 +11,7 @@
 // after its sync, drops what droppable() still lets it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -125,8 +126,8 @@ class BoundaryTracker {
   /// The part of `run` of which no page is in play (again): what a drop list may still drop.
   std::vector<PageRun> droppable(std::uint64_t file, std::uint32_t page_size, PageRun run) const;
 
-  /// Takes out the pages that have had no writer in flight for `idle`, and those evicted since the
-  /// last call, if they are not in play again.
+  /// Takes out the pages that have had no writer in flight for `idle` (their neighbour's WRITE
+  /// never came), and those evicted since the last call that are not in play again.
   std::vector<OrphanPage> take_idle(Time now, Duration idle);
 
   /// Takes out all pages of a file that have no writer in flight, evicted ones too: before its
@@ -150,6 +151,7 @@ class BoundaryTracker {
   std::vector<PageRun> end(const Claim& claim, std::uint64_t bytes_written, Outcome outcome,
                            Time now);
 
+  std::atomic<std::uint64_t> next_claim_{1};
   std::size_t shard_count_;
   std::unique_ptr<Shard[]> shards_;
 };

@@ -30,7 +30,8 @@ class HandleCodec {
 
   explicit HandleCodec(const HandleKey& key) : key_(key) {}
 
-  /// At most max_bytes. The same for the same object at every call, start and mount.
+  /// At most max_bytes. The same for the same object at every call, start and mount. Throws
+  /// std::invalid_argument for a handle type of more than 24 bits, which Linux does not make.
   std::vector<std::uint8_t> encode(std::uint32_t export_id, const ObjectId& object) const;
 
   /// Errc::bad_handle for anything that encode() under this key did not return. Constant time in

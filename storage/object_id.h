@@ -1,6 +1,7 @@
 // The kernel's name for an object of one file system: name_to_handle_at(2).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ class ObjectId {
   /// @pre bytes.size() <= max_bytes
   ObjectId(std::int32_t type, std::span<const std::uint8_t> bytes)
       : type_(type), size_(static_cast<std::uint8_t>(bytes.size())) {
-    std::memcpy(bytes_.data(), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin());
   }
 
   std::int32_t type() const { return type_; }  ///< file_handle::handle_type

@@ -1,22 +1,37 @@
-// From handles to descriptors, and durable names: what the name operations are built of.
+// From handles to descriptors: what the name and attribute operations are built of.
 #pragma once
 
 #include "storage/attributes.h"
 #include "storage/filesystem.h"
 #include "storage/unique_fd.h"
 
-#include <memory>
+#include <sys/stat.h>
+
+#include <cstdint>
 #include <string>
 
 namespace selvage::storage {
 
-/// Opens objects of one file system by handle. All calls block (pool threads) and act as the
-/// server: open_by_handle_at(2) needs CAP_DAC_READ_SEARCH. Thread-safe.
+/// A descriptor and what statx(2) said of it just after it was opened.
+struct OpenObject {
+  UniqueFd fd;
+  Attributes attributes;
+};
+
+/// Opens objects of one file system by handle. All calls block (pool threads). Those that take an
+/// ObjectId act as the server: open_by_handle_at(2) needs CAP_DAC_READ_SEARCH. Those that take a
+/// directory and a name are judged under the identity that the thread has. Thread-safe.
+///
+/// Neither symlinks nor mount points are followed: EXDEV for a name on which something else is
+/// mounted, and for a btrfs subvolume (its inode numbers would collide with the export's).
 class ObjectOpener {
  public:
+  /// Opens the directory. ENOENT, ENOTDIR; EOPNOTSUPP where the file system has no handles or they
+  /// are longer than an ObjectId; EPERM without CAP_DAC_READ_SEARCH.
   static Result<ObjectOpener> open(const std::string& root_path);
 
   const ObjectId& root() const { return root_id_; }
+  /// O_RDONLY|O_DIRECTORY of the root.
   int root_fd() const { return root_.get(); }
 
   /// open_by_handle_at with `flags` (O_PATH, or O_RDONLY|O_DIRECTORY, ...; O_CLOEXEC is added).
@@ -26,34 +41,41 @@ class ObjectOpener {
   /// O_PATH descriptor of an object that still has a link; ESTALE otherwise.
   Result<UniqueFd> open_path(const ObjectId& id) const;
 
-  /// The handle of `name` in the directory, or of `dirfd` itself with an empty name; symlinks are
-  /// not followed. EXDEV if it lies on another file system.
+  /// The same with its attributes, and any flags.
+  Result<OpenObject> open_object(const ObjectId& id, int flags) const;
+
+  /// O_RDONLY|O_DIRECTORY (which fsync(2) and getdents(2) take), leaving atime alone. ENOTDIR if it
+  /// is something else, whose open then has no side effects.
+  Result<OpenObject> open_directory(const ObjectId& id) const;
+
+  /// O_PATH descriptor of `name` in the directory. ESTALE if it lost its last link meanwhile.
+  Result<OpenObject> open_at(int dirfd, const std::string& name) const;
+
+  /// The handle of `name` in the directory, or of `dirfd` itself with an empty name.
   Result<ObjectId> id_of(int dirfd, const std::string& name) const;
 
+  /// open_at and id_of of the same object. A name that is replaced all the time is found; one that
+  /// is removed gives ENOENT.
+  Result<Node> node_at(int dirfd, const std::string& name) const;
+
+  /// Whether the directory is the export's root or below it: a directory that was moved out keeps
+  /// its handle, and ".." must not lead further up. Deeper than 4096 levels counts as outside.
+  /// Looks as the server does.
+  bool inside(int dirfd) const;
+
  private:
+  Result<Attributes> attributes_inside(int fd) const;
+
   UniqueFd root_;
   ObjectId root_id_;
+  std::uint64_t root_inode_ = 0;
   std::uint64_t device_ = 0;
+  std::uint64_t mount_id_ = 0;
 };
 
 /// statx(2) with STATX_BASIC_STATS of an open descriptor (O_PATH too), or of a name in it (not
 /// following symlinks).
 Result<Attributes> attributes_of(int fd);
 Result<Attributes> attributes_of(int dirfd, const std::string& name);
-
-/// fsync(2) of directories and objects, shared among the operations that wait for the same object
-/// at the same time. Any worker.
-class NameSync {
- public:
-  NameSync();
-  ~NameSync();
-  /// Everything done to the object before this call is durable on return. `fd` is a descriptor
-  /// that fsync(2) takes (not O_PATH) and that stays open until this returns.
-  Awaitable<Result<>> sync(Worker& worker, const ObjectId& id, int fd);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 }  // namespace selvage::storage

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 namespace selvage::server {
 namespace {
@@ -70,6 +71,29 @@ TEST(ConfigFile, EverySetting) {
   EXPECT_EQ(root.squash, Squash::none);
   EXPECT_EQ(root.storage.stable_floor, storage::Stability::file_sync);
   EXPECT_EQ(root.storage.edges, storage::EdgeMode::buffered);
+}
+
+TEST(ConfigFile, SampleIsRightAndItsCommentsToo) {
+  const std::string sample = tests::read_file(SELVAGE_SOURCE_DIR "/deploy/selvage.conf.example");
+  const auto plain = parse_config_text(sample, "sample");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->exports.at(0).path, "/srv/data");
+
+  // Every commented default, switched on, is a setting that parses.
+  std::string all;
+  std::istringstream lines(sample);
+  for (std::string line; std::getline(lines, line);) {
+    const auto hash = line.find("# ");
+    const auto colon = line.find(": ");
+    const bool setting = hash != std::string::npos && colon != std::string::npos &&
+                         line.find(' ', hash + 2) == colon + 1;
+    all += (setting ? line.substr(hash + 2) : line) + "\n";
+  }
+  const auto full = parse_config_text(all, "sample");
+  ASSERT_TRUE(full) << full.error().message << all;
+  EXPECT_EQ(full->port, 2049);
+  EXPECT_EQ(full->exports.at(0).storage.min_middle_pages, 1U);
+  EXPECT_TRUE(full->exports.at(0).storage.sync);
 }
 
 TEST(ConfigFile, DefaultsOfAnExport) {
