@@ -5,15 +5,18 @@
 #include "storage/local/file_table.h"
 #include "storage/local/object.h"
 
+#include <chrono>
 #include <memory>
 
 namespace selvage::storage {
 
+/// Any worker. The contracts of the operations are FileSystem's.
 class DataPath {
  public:
   /// All arguments must outlive it.
   DataPath(const ObjectOpener& opener, const ExportOptions& options, DataCounters& counters,
            Runtime& runtime);
+  /// No request may be in flight, and either close() has returned or the runtime has stopped.
   ~DataPath();
 
   FileTable& files();
@@ -23,7 +26,12 @@ class DataPath {
   Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
   Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
                                          std::uint32_t count);
+
+  /// Ends the background work, then syncs and closes every file. Returns the first error. Once.
   Awaitable<Result<>> close(Worker& worker);
+
+  /// What the background work does every second, as it would be at `now`: for tests.
+  Awaitable<> tend(Worker& worker, std::chrono::steady_clock::time_point now);
 
  private:
   struct Impl;

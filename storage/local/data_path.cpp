@@ -1,0 +1,162 @@
+#include "storage/local/data_path.h"
+
+#include "storage/local/janitor.h"
+#include "storage/local/open_file_table.h"
+#include "storage/local/read_engine.h"
+#include "storage/local/write_engine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace selvage::storage {
+namespace {
+
+constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
+
+std::size_t index_of(Stability stability) {
+  return static_cast<std::size_t>(stability);
+}
+
+}  // namespace
+
+struct DataPath::Impl {
+  Impl(const ObjectOpener& opener, const ExportOptions& options, DataCounters& counters,
+       Runtime& runtime)
+      : context(opener, options, counters),
+        table(context),
+        reads(context),
+        writes(make_split_engine(context)),
+        janitor(context, table, runtime.worker(0)) {}
+
+  Awaitable<Result<std::shared_ptr<OpenFile>>> open(Caller caller, const ObjectId& id, OpenFor use,
+                                                    Right right);
+  Awaitable<Result<ReadResult>> read(Caller caller, const ObjectId& id, std::uint64_t offset,
+                                     std::uint32_t count);
+  Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
+  Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
+                                         std::uint32_t count);
+
+  DataContext context;
+  OpenFileTable table;
+  ReadEngine reads;
+  std::unique_ptr<WriteEngine> writes;
+  Janitor janitor;
+};
+
+DataPath::DataPath(const ObjectOpener& opener, const ExportOptions& options, DataCounters& counters,
+                   Runtime& runtime)
+    : impl_(std::make_unique<Impl>(opener, options, counters, runtime)) {}
+DataPath::~DataPath() = default;
+
+FileTable& DataPath::files() {
+  return impl_->table;
+}
+
+Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::Impl::open(Caller caller, const ObjectId& id,
+                                                                  OpenFor use, Right right) {
+  if (right == Right::write && context.options.read_only) co_return errno_code(EROFS);
+  auto file = co_await table.open_file(caller.worker, id, use);
+  if (file.has_error()) co_return file;
+  const auto allowed = co_await (*file)->authorise(caller, right);
+  if (allowed.has_error()) co_return allowed.error();
+  co_return file;
+}
+
+Awaitable<Result<ReadResult>> DataPath::Impl::read(Caller caller, const ObjectId& id,
+                                                   std::uint64_t offset, std::uint32_t count) {
+  const auto file = co_await open(caller, id, OpenFor::reading, Right::read);
+  if (file.has_error()) co_return file.error();
+  co_return co_await reads.read(caller.worker, **file, offset, count);
+}
+
+Awaitable<Result<ReadResult>> DataPath::read(Caller caller, const ObjectId& id,
+                                             std::uint64_t offset, std::uint32_t count) {
+  DataCounters& counters = impl_->context.counters;
+  counters.reads.add();
+  auto result = co_await impl_->read(caller, id, offset, count);
+  if (result.has_value()) {
+    counters.read_bytes.add(result->data.size());
+  } else {
+    counters.read_errors.add();
+  }
+  co_return result;
+}
+
+Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const ObjectId& id,
+                                                     WriteRequest request) {
+  // Before any byte is in the page cache: if it gets lost from there, this is no longer the
+  // verifier that a COMMIT will answer.
+  WriteResult result;
+  result.verifier = context.verifier.get();
+  const auto file = co_await open(caller, id, OpenFor::writing, Right::write);
+  if (file.has_error()) co_return file.error();
+  if (request.offset > max_offset || request.data.size() > max_offset - request.offset) {
+    co_return errno_code(EFBIG);
+  }
+  if (const auto error = (*file)->take_kept_error()) co_return *error;
+  request.stability = std::max(request.stability, context.options.stable_floor);
+  if (!request.data.empty()) {
+    const auto count = co_await writes->write(caller.worker, **file, request);
+    if (count.has_error()) co_return count.error();
+    result.count = *count;
+  }
+  const auto after = (*file)->attributes_after();
+  if (after.has_error()) co_return after.error();
+  result.committed = request.stability;
+  result.after = *after;
+  co_return result;
+}
+
+Awaitable<Result<WriteResult>> DataPath::write(Caller caller, const ObjectId& id,
+                                               WriteRequest request) {
+  DataCounters& counters = impl_->context.counters;
+  counters.writes.add();
+  counters.stable_asked[index_of(request.stability)].add();
+  const auto result = co_await impl_->write(caller, id, request);
+  if (result.has_value()) {
+    counters.write_bytes.add(result->count);
+    counters.stable_reached[index_of(result->committed)].add();
+    if (result->count < request.data.size()) counters.short_writes.add();
+  } else {
+    counters.write_errors.add();
+  }
+  co_return result;
+}
+
+Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const ObjectId& id,
+                                                       std::uint64_t offset, std::uint32_t count) {
+  // Not in the table is no reason to do nothing: its bytes may have been written back with an
+  // error that only an fsync will tell.
+  const auto file = co_await open(caller, id, OpenFor::reading, Right::write);
+  if (file.has_error()) co_return file.error();
+  const bool all = count == 0 || offset > max_offset - count;
+  const auto synced = co_await writes->commit(caller.worker, **file,
+                                              offset > max_offset ? 0 : offset, all ? 0 : count);
+  const auto kept = (*file)->take_kept_error();
+  if (synced.has_error()) co_return synced.error();
+  if (kept) co_return *kept;
+  CommitResult result;
+  result.verifier = context.verifier.get();
+  const auto after = (*file)->attributes_after();
+  if (after.has_error()) co_return after.error();
+  result.after = *after;
+  co_return result;
+}
+
+Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, const ObjectId& id,
+                                                 std::uint64_t offset, std::uint32_t count) {
+  impl_->context.counters.commits.add();
+  co_return co_await impl_->commit(caller, id, offset, count);
+}
+
+Awaitable<Result<>> DataPath::close(Worker& worker) {
+  co_await impl_->janitor.stop(worker);
+  co_return co_await impl_->table.close_all(worker);
+}
+
+Awaitable<> DataPath::tend(Worker& worker, std::chrono::steady_clock::time_point now) {
+  co_await impl_->janitor.tend(worker, now);
+}
+
+}  // namespace selvage::storage

@@ -1,0 +1,244 @@
+#include "storage/local/open_file.h"
+
+#include "storage/page_cache.h"
+#include "storage/write_plan.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace selvage::storage {
+namespace {
+
+/// Without O_NOATIME where we do not own the file and lack CAP_FOWNER.
+Result<UniqueFd> open_data(const ObjectOpener& opener, const ObjectId& id, int flags) {
+  auto fd = opener.open_handle(id, flags | O_NOATIME);
+  if (fd.has_error() && fd.error() == errno_code(EPERM)) fd = opener.open_handle(id, flags);
+  return fd;
+}
+
+Result<std::shared_ptr<const Descriptors>> open_descriptors(DataContext& context,
+                                                            const ObjectId& id, OpenFor use) {
+  // By O_PATH first: opening a device or a fifo for data has side effects, or waits.
+  const auto path = context.opener.open_path(id);
+  if (path.has_error()) return path.error();
+  struct statx status{};
+  if (::statx(path->get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_DIOALIGN, &status) != 0) {
+    return errno_code(errno);
+  }
+  if (S_ISDIR(status.stx_mode)) return errno_code(EISDIR);
+  if (!S_ISREG(status.stx_mode)) return errno_code(EINVAL);
+
+  auto descriptors = std::make_shared<Descriptors>(context);
+  descriptors->writable = use == OpenFor::writing;
+  const int flags = descriptors->writable ? O_RDWR : O_RDONLY;
+  auto buffered = open_data(context.opener, id, flags);
+  if (buffered.has_error()) return buffered.error();
+  descriptors->buffered = buffered->release();
+
+  if (context.options.read != IoMode::direct && context.options.write != IoMode::direct) {
+    return descriptors;
+  }
+  if ((status.stx_mask & STATX_DIOALIGN) == 0 || status.stx_dio_offset_align == 0) {
+    // Some file systems (btrfs) accept O_DIRECT, state no alignment, and then silently go through
+    // the page cache: that is no direct I/O.
+    context.notice(Fallback::no_direct,
+                   "the file system states no O_DIRECT alignment: data goes "
+                   "through the page cache");
+    return descriptors;
+  }
+  auto direct = open_data(context.opener, id, flags | O_DIRECT);
+  if (direct.has_value()) {
+    descriptors->direct = direct->release();
+    descriptors->alignment.offset = status.stx_dio_offset_align;
+    descriptors->alignment.memory = status.stx_dio_mem_align;
+  } else if (direct.error() == errno_code(EINVAL)) {
+    context.notice(Fallback::direct_refused,
+                   "the file system refuses O_DIRECT: data goes through "
+                   "the page cache");
+  } else {
+    return direct.error();
+  }
+  return descriptors;
+}
+
+}  // namespace
+
+Descriptors::~Descriptors() {
+  for (const int fd : {direct, buffered}) {
+    if (fd < 0 || ::close(fd) == 0) continue;
+    context.counters.close_errors.add();
+    context.verifier.failed(errno_code(errno));
+  }
+}
+
+/// Whatever happens to the coroutine that opens, those who wait for it go on.
+class OpenFile::Opening {
+ public:
+  Opening(OpenFile& file, OpenFor use) : file_(file), use_(use) {}
+  ~Opening() { file_.opened(use_, std::move(result)); }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+  Result<std::shared_ptr<const Descriptors>> result = errno_code(ENOMEM);
+
+ private:
+  OpenFile& file_;
+  OpenFor use_;
+};
+
+OpenFile::OpenFile(DataContext& context, const ObjectId& id)
+    : context_(context),
+      id_(id),
+      key_(context.next_file_key.fetch_add(1, std::memory_order_relaxed)),
+      commit_(context.counters, context.verifier) {}
+
+OpenFile::~OpenFile() {
+  context_.tracker.forget(key_);
+  if (descriptors_) context_.counters.files_closed.add();
+}
+
+Awaitable<Result<>> OpenFile::ensure_open(Worker& worker, OpenFor use) {
+  for (;;) {
+    std::shared_ptr<Opener> wait;
+    {
+      const std::lock_guard lock(mutex_);
+      if (descriptors_ && (use == OpenFor::reading || descriptors_->writable)) {
+        co_return Result<>();
+      }
+      if (opening_) {
+        wait = std::make_shared<Opener>(worker, use);
+        openers_.push_back(wait);
+      }
+      opening_ = true;
+    }
+    if (!wait) break;
+    co_await wait->wait();
+    if (wait->result.has_error()) co_return wait->result;
+  }
+  Result<> done;
+  {
+    Opening opening(*this, use);
+    auto open = [this, use] { return open_descriptors(context_, id_, use); };
+    opening.result = co_await worker.pool.run(open);
+    if (opening.result.has_error()) done = opening.result.error();
+  }
+  co_return done;
+}
+
+void OpenFile::opened(OpenFor use, Result<std::shared_ptr<const Descriptors>> result) {
+  std::vector<std::shared_ptr<Opener>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    opening_ = false;
+    waiting.swap(openers_);
+    if (result.has_value()) {
+      if (!descriptors_) context_.counters.files_opened.add();
+      read_only_ = std::exchange(descriptors_, *result);
+    }
+  }
+  for (const auto& one : waiting) {
+    // What could not be opened for writing may still be opened for reading: those try themselves.
+    const bool concerned = use == OpenFor::reading || one->use == OpenFor::writing;
+    if (result.has_error() && concerned) one->result = result.error();
+  }
+  resume_all(waiting);
+}
+
+std::shared_ptr<const Descriptors> OpenFile::descriptors() const {
+  const std::lock_guard lock(mutex_);
+  return descriptors_;
+}
+
+Awaitable<Result<>> OpenFile::sync(Worker& worker, SyncKind kind, std::uint64_t offset,
+                                   std::uint64_t length) {
+  const auto open = descriptors();
+  const std::uint64_t covered = written_.load(std::memory_order_acquire);
+  const auto result = co_await commit_.sync(worker, open->buffered, kind, offset, length);
+  if (result.has_error()) {
+    // The kernel counts pages as clean that it could not write: nothing may be dropped, nor
+    // believed to be on the device.
+    drop_list_.clear();
+    context_.tracker.forget(key_);
+  } else if (offset == 0 && length == 0) {
+    std::uint64_t before = synced_.load(std::memory_order_acquire);
+    while (before < covered &&
+           !synced_.compare_exchange_weak(before, covered, std::memory_order_acq_rel)) {
+    }
+  }
+  co_return result;
+}
+
+Awaitable<Result<>> OpenFile::authorise(Caller caller, Right right) {
+  const auto now = AccessCache::Time::clock::now();
+  auto rights = access_.find(caller.credentials, now);
+  if (!rights) {
+    struct Judged {
+      Attributes attributes;
+      Rights rights;
+    };
+    const auto open = descriptors();
+    const std::uint64_t generation = access_.generation();
+    auto ask = [fd = open->buffered, &credentials = caller.credentials]() -> Result<Judged> {
+      const auto attributes = attributes_of(fd);
+      if (attributes.has_error()) return attributes.error();
+      return Judged{*attributes, judge(fd, credentials, *attributes)};
+    };
+    const auto judged = co_await caller.worker.pool.run(ask);
+    if (judged.has_error()) co_return judged.error();
+    access_.remember(caller.credentials, judged->rights, judged->attributes, generation, now);
+    rights = judged->rights;
+  }
+  const int refused = right == Right::read ? rights->read : rights->write;
+  if (refused != 0) co_return errno_code(refused);
+  co_return Result<>();
+}
+
+Result<Attributes> OpenFile::attributes_after() {
+  auto attributes = attributes_of(descriptors()->buffered);
+  if (attributes.has_error()) return attributes;
+  access_.observe(*attributes);
+  if (attributes->nlink == 0) return errno_code(ESTALE);
+  return attributes;
+}
+
+DirectAlignment OpenFile::alignment() const {
+  if (direct_refused_.load(std::memory_order_relaxed)) return {};
+  return descriptors()->alignment;
+}
+
+std::uint32_t OpenFile::page_size() const {
+  return boundary_page_size(descriptors()->alignment);
+}
+
+void OpenFile::direct_refused() {
+  direct_refused_.store(true, std::memory_order_relaxed);
+  context_.notice(Fallback::direct_refused,
+                  "the file system refuses O_DIRECT: data goes through the page cache");
+}
+
+void OpenFile::keep_error(const ErrorCode& error) {
+  const std::lock_guard lock(mutex_);
+  if (!kept_error_) kept_error_ = error;
+}
+
+bool OpenFile::has_kept_error() const {
+  const std::lock_guard lock(mutex_);
+  return kept_error_.has_value();
+}
+
+std::optional<ErrorCode> OpenFile::take_kept_error() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(kept_error_, std::nullopt);
+}
+
+void OpenFile::drop(std::span<const cache::PageRun> runs, DropList::Time since) {
+  const DropOutcome outcome = drop_clean(descriptors()->buffered, runs);
+  context_.counters.boundary_dropped.add(outcome.dropped);
+  context_.counters.boundary_drop_failed.add(outcome.failed);
+  drop_list_.add(outcome.not_clean, since);
+}
+
+}  // namespace selvage::storage

@@ -1,0 +1,74 @@
+#include "storage/local/read_engine.h"
+
+#include "storage/read_plan.h"
+#include "storage/rwf.h"
+
+#include <cerrno>
+
+namespace selvage::storage {
+namespace {
+
+// A file that grows just between the read and the look at its size is read again, this often.
+constexpr int growth_retries = 8;
+
+}  // namespace
+
+Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, std::uint64_t offset,
+                                               std::uint32_t count) {
+  ReadResult result;
+  auto size_known = file.attributes_after();
+  if (size_known.has_error()) co_return size_known.error();
+  IoMode mode = context_.options.read;
+  for (int tries = 0; tries < growth_retries; ++tries) {
+    const ReadPlan plan = plan_read(offset, count, file.alignment(), mode, size_known->size);
+    if (plan.fallback) context_.counters.direct_fallbacks.add();
+    std::size_t read = 0;
+    if (plan.length > 0) {
+      if (result.buffer.size() < plan.length) {
+        result.buffer = Buffer();  // Never wait for room while holding some.
+        auto buffer = co_await worker.buffers.acquire(plan.length);
+        if (buffer.has_error()) co_return buffer.error();
+        result.buffer = std::move(*buffer);
+      }
+      const iovec into{result.buffer.data(), plan.length};
+      const auto fetched = co_await fetch(worker, file, plan.mode, into, plan.offset);
+      if (fetched.has_error() && fetched.error() == errno_code(EINVAL) &&
+          plan.mode == IoMode::direct) {
+        file.direct_refused();
+        continue;
+      }
+      if (fetched.has_error()) co_return fetched.error();
+      read = *fetched;
+    }
+    auto after = file.attributes_after();
+    if (after.has_error()) co_return after.error();
+    const ReadSlice slice = slice_read(plan, read, after->size);
+    if (slice.again) {
+      size_known = after;
+      continue;
+    }
+    result.data = {result.buffer.data() + slice.begin, slice.length};
+    result.eof = slice.eof;
+    result.after = *after;
+    co_return result;
+  }
+  co_return errno_code(EAGAIN);
+}
+
+Awaitable<Result<std::size_t>> ReadEngine::fetch(Worker& worker, OpenFile& file, IoMode mode,
+                                                 const iovec& into, std::uint64_t offset) {
+  const auto open = file.descriptors();
+  const std::span<const iovec> parts(&into, 1);
+  if (mode == IoMode::direct) {
+    co_return co_await worker.device.readv(open->direct, parts, offset, 0);
+  }
+  if (mode == IoMode::dontcache && !no_dontcache_.load(std::memory_order_relaxed)) {
+    const auto read = co_await worker.device.readv(open->buffered, parts, offset, rwf_dontcache);
+    if (read.has_value() || read.error() != errno_code(EOPNOTSUPP)) co_return read;
+    no_dontcache_.store(true, std::memory_order_relaxed);
+    context_.notice(Fallback::no_dontcache, no_dontcache_message);
+  }
+  co_return co_await worker.device.readv(open->buffered, parts, offset, 0);
+}
+
+}  // namespace selvage::storage

@@ -1,0 +1,38 @@
+#include "storage/suspended.h"
+
+#include <boost/asio/post.hpp>
+
+#include <utility>
+
+namespace selvage::storage {
+
+Awaitable<> Suspended::wait() {
+  if (resumed_) co_return;
+  auto store = [this](Parked parked) { coroutine_.emplace(std::move(parked)); };
+  co_await park(store);
+}
+
+void Suspended::resume() {
+  resumed_ = true;
+  if (!coroutine_) return;
+  Parked coroutine = std::move(*coroutine_);
+  coroutine_.reset();
+  std::move(coroutine).resume_here();
+}
+
+void Suspended::post_resume(const std::vector<std::shared_ptr<Suspended>>& waiting) {
+  std::vector<std::vector<std::shared_ptr<Suspended>>> by_worker;
+  for (const auto& one : waiting) {
+    if (by_worker.size() <= one->worker_.index) by_worker.resize(one->worker_.index + 1);
+    by_worker[one->worker_.index].push_back(one);
+  }
+  for (auto& group : by_worker) {
+    if (group.empty()) continue;
+    Worker& worker = group.front()->worker_;
+    boost::asio::post(worker.context, [group = std::move(group)] {
+      for (const auto& one : group) one->resume();
+    });
+  }
+}
+
+}  // namespace selvage::storage
