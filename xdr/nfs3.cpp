@@ -7,6 +7,7 @@ namespace selvage::xdr {
 // Parts that the server decodes from the head of a call, or sizes, on their own.
 SELVAGE_XDR_INSTANTIATE(nfs_fh3);
 SELVAGE_XDR_INSTANTIATE(sattr3);
+SELVAGE_XDR_INSTANTIATE(createhow3);
 SELVAGE_XDR_INSTANTIATE(fattr3);
 SELVAGE_XDR_INSTANTIATE(post_op_attr);
 SELVAGE_XDR_INSTANTIATE(wcc_data);
