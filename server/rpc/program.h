@@ -10,15 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace selvage::server::rpc {
 
-template <class T = void>
-using Awaitable = boost::asio::awaitable<T>;
+using storage::Awaitable;
 
 /// One call as its handler sees it. Lives until the handler has returned.
 struct Call {
@@ -27,25 +25,30 @@ struct Call {
   std::uint16_t client_port;
   std::uint32_t procedure;
   /// AUTH_NONE, or AUTH_SYS already decoded.
-  const xdr::AuthSys* auth_sys;     ///< nullptr with AUTH_NONE.
-  xdr::Source arguments;            ///< At the first byte of the arguments.
+  const xdr::AuthSys* auth_sys;  ///< nullptr with AUTH_NONE.
+  xdr::Source arguments;         ///< At the first byte of the arguments.
 };
 
 /// What a handler answers. The results are what follows the accept status.
 struct Reply {
   enum class Status : std::uint8_t { success, garbage_args, system_err, auth_too_weak };
   Status status = Status::success;
-  xdr::Sink results;               ///< May carry one payload by reference (READ),
-  storage::Buffer payload_owner;   ///< which this keeps alive until it has been sent.
+  xdr::Sink results;              ///< May carry one payload by reference (READ),
+  storage::Buffer payload_owner;  ///< which this keeps alive until it has been sent.
+  /// Kept for a retry of the same call. false for a passing condition (JUKEBOX): a retry of it is
+  /// executed anew.
+  bool cacheable = true;
 };
 
+/// Runs on the connection's worker. An exception is answered with SYSTEM_ERR.
 using Handler = Awaitable<Reply> (*)(void* service, Call& call);
 
-/// One row of a program's table.
+/// One row of a program's table; the index is the procedure number. Procedure 0 is answered by the
+/// front end itself, whatever stands there.
 struct Procedure {
-  std::string_view name;  ///< RFC name, as in metrics: "WRITE".
-  Handler handler;        ///< nullptr: PROC_UNAVAIL.
-  bool changes_something; ///< Held in the duplicate request cache.
+  std::string_view name;   ///< RFC name, as in metrics: "WRITE".
+  Handler handler;         ///< nullptr: PROC_UNAVAIL.
+  bool changes_something;  ///< Held in the duplicate request cache.
 };
 
 /// Where in a call's arguments a WRITE payload lies, so that it can be received at an address
@@ -56,8 +59,10 @@ struct PayloadPlace {
   std::uint64_t file_offset;  ///< Where in the file it will be written.
 };
 
-/// Looks at the first bytes of a call's arguments; nullopt if there is no payload, or it cannot be
-/// told from these bytes (then it is found while decoding, and copied once).
+/// Looks at the first bytes of a call's arguments (4-byte aligned); nullopt if there is no payload,
+/// or it cannot be told from these bytes (then it is found while decoding, and copied once). Asked
+/// again when more bytes have come, up to 512. What it says is checked against the record; that it
+/// is within the limits of the protocol is the decoder's to check.
 using FindPayload = std::optional<PayloadPlace> (*)(std::uint32_t procedure,
                                                     std::span<const std::byte> head);
 

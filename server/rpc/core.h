@@ -1,0 +1,67 @@
+// What the connections of one server share.
+#pragma once
+
+#include "server/rpc/counters.h"
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/duplicate_request_cache.h"
+#include "server/rpc/gate.h"
+#include "server/rpc/options.h"
+#include "server/rpc/program_table.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+namespace selvage::server::rpc {
+
+class Connection;
+
+/// Kept alive by the server and by each of its coroutines.
+struct Core {
+  Core(std::span<const Program> served, const Options& given, unsigned workers)
+      : options(given),
+        programs(served),
+        duplicates(given.duplicates, counters),
+        dispatcher(programs, duplicates, counters),
+        requests(given.max_in_flight),
+        large_records(given.max_large_records),
+        connections(workers) {}
+
+  const Options options;
+  Counters counters;
+  ProgramTable programs;
+  DuplicateRequestCache duplicates;
+  Dispatcher dispatcher;
+  Gate requests;  ///< In flight, on all connections.
+  Gate large_records;
+
+  /// By worker; each is touched on its worker's thread only.
+  std::vector<std::unordered_set<Connection*>> connections;
+
+  std::atomic<unsigned> next_worker{0};
+  std::atomic<bool> draining{false};
+  std::mutex mutex;  ///< Of `open`.
+  std::condition_variable none_open;
+  std::size_t open = 0;  ///< Connections accepted whose last coroutine has not ended.
+
+  /// False over the bound.
+  bool enter() {
+    const std::lock_guard lock(mutex);
+    if (open >= options.max_connections) return false;
+    ++open;
+    counters.connections_open.value.store(open, std::memory_order_relaxed);
+    return true;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex);
+    --open;
+    counters.connections_open.value.store(open, std::memory_order_relaxed);
+    if (open == 0) none_open.notify_all();
+  }
+};
+
+}  // namespace selvage::server::rpc
