@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
 #include <future>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -196,6 +198,36 @@ TEST_P(DeviceTest, SyncsRangesAndWholeFiles) {
   EXPECT_TRUE(sync(fd.get(), SyncKind::all, 4096, 0));
   EXPECT_TRUE(sync(fd.get(), SyncKind::all, 4096, std::uint64_t{1} << 40));
   EXPECT_TRUE(sync(fd.get(), SyncKind::all, 1, std::numeric_limits<std::uint64_t>::max()));
+}
+
+// cachestat(2) of one page: is it dirty? nullopt on kernels before 6.5.
+std::optional<bool> page_is_dirty(int fd, std::uint64_t page) {
+  constexpr long cachestat_number = 451;
+  struct {
+    std::uint64_t offset, length;
+  } const range{page * 4096, 4096};
+  struct {
+    std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } found{};
+  if (::syscall(cachestat_number, fd, &range, &found, 0) != 0) return std::nullopt;
+  return found.dirty > 0;
+}
+
+TEST_P(DeviceTest, ASyncOfARangeLeavesOtherPagesToOthers) {
+  if (!GetParam()) GTEST_SKIP() << "fsync(2) knows no ranges";
+  const UniqueFd fd = open("f", O_RDWR);
+  Bytes bytes = pattern(4096, 9);
+  // Far apart: a large folio is dirty and written as a whole.
+  for (const std::uint64_t page : {0U, 100U, 200U}) {
+    ASSERT_TRUE(write(fd.get(), {segment(bytes, 0, bytes.size())}, page * 4096));
+  }
+  if (!page_is_dirty(fd.get(), 0).value_or(false)) GTEST_SKIP() << "dirty pages cannot be seen";
+  ASSERT_TRUE(sync(fd.get(), SyncKind::data, 100 * 4096, 4096));
+  EXPECT_EQ(page_is_dirty(fd.get(), 0), true);
+  EXPECT_EQ(page_is_dirty(fd.get(), 100), false);
+  EXPECT_EQ(page_is_dirty(fd.get(), 200), true);
+  ASSERT_TRUE(sync(fd.get(), SyncKind::data, 100 * 4096, 0));
+  EXPECT_EQ(page_is_dirty(fd.get(), 200), false);
 }
 
 TEST_P(DeviceTest, AllocatesBeyondTheEndWithoutChangingTheSize) {

@@ -4,12 +4,19 @@
 #include "tests/support/temp_dir.h"
 
 #include "storage/parked.h"
+#include "storage/unique_fd.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -98,6 +105,39 @@ TEST(Runtime, BufferWaitersAreRefusedAtTheEnd) {
   runtime.stop();
   EXPECT_EQ(refused, ECANCELED);
   all = Buffer();
+}
+
+// As in many containers: io_uring_setup(2) gives EPERM, for the calling thread and those it starts.
+bool forbid_io_uring() {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(Runtime, WorksWhereIoUringIsForbidden) {
+  const TempDir dir;
+  bool forbidden = false;
+  std::thread container([&] {
+    forbidden = forbid_io_uring();
+    if (!forbidden) return;
+    Runtime runtime({.workers = 2, .pool_threads = 1, .buffer_bytes = 1});
+    EXPECT_FALSE(runtime.io_uring_active());
+    const UniqueFd fd(::open((dir / "f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    auto coroutine = [&]() -> Awaitable<Result<std::size_t>> {
+      std::string text = "content";
+      const iovec segment{.iov_base = text.data(), .iov_len = text.size()};
+      co_return co_await runtime.worker(1).device.writev(fd.get(), {&segment, 1}, 0, 0);
+    };
+    EXPECT_EQ(*run_on(runtime.worker(1), coroutine), 7U);
+  });
+  container.join();
+  if (!forbidden) GTEST_SKIP() << "no seccomp here";
 }
 
 TEST(Parked, IsResumedOnItsOwnThread) {
