@@ -39,8 +39,8 @@ void decode_and_encode(std::span<const std::byte> input) {
   require(second.joined() == again);
 }
 
-/// Cuts the input at the payload that its own first bytes name: what a receiver does that steers
-/// by a peer's words. Any cut is decoded or refused.
+/// Cuts the input after `cut` and again after `length` more bytes, wherever that is: whatever a
+/// receiver took for the payload, it is decoded or refused.
 template <class T>
 void decode_in_pieces(std::span<const std::byte> input, std::size_t cut, std::size_t length) {
   const auto head = input.first(std::min(cut, input.size()));
