@@ -29,6 +29,12 @@ class Parked {
     boost::asio::post(executor, std::move(handler_));
   }
 
+  /// Continues the coroutine inside this call: on its own executor's thread only. Once.
+  void resume_here() && {
+    Handler handler = std::move(handler_);
+    std::move(handler)();
+  }
+
  private:
   boost::asio::executor_work_guard<boost::asio::any_io_executor> work_;
   Handler handler_;
