@@ -1,3 +1,154 @@
-int main() {
-  return 0;
+// selvaged: reads what it is told, serves until SIGTERM or SIGINT, and ends in order.
+#include "server/config.h"
+#include "server/log.h"
+#include "server/options.h"
+#include "server/server.h"
+
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace selvage::server;
+
+constexpr int exit_failure = 1;
+constexpr int exit_usage = 2;
+
+void print(FILE* to, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), to);
+  std::fflush(to);
+}
+
+sigset_t handled_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&set, signal);
+  return set;
+}
+
+Parsed<Config> load(const Options& options) {
+  Settings file;
+  if (options.config_file) {
+    auto read = read_config_file(*options.config_file);
+    if (!read) return read.error();
+    file = std::move(*read);
+  }
+  return combine(std::move(file), options.settings);
+}
+
+void announce(const Server& server) {
+  if (!may_switch_identity()) {
+    log::warning("not privileged: every client acts as uid " + std::to_string(::geteuid()));
+  }
+  if (!server.io_uring_active()) {
+    log::warning("io_uring is not to be had here: data goes through threads");
+  }
+  for (const auto& one : server.exports().all()) {
+    const auto text = "export " + describe(*one);
+    if (one->config.storage.sync) {
+      log::info(text);
+    } else {
+      log::warning(text);
+    }
+  }
+  std::string where;
+  for (const auto& endpoint : server.endpoints()) {
+    const auto address = endpoint.address().to_string();
+    where += where.empty() ? " " : ", ";
+    where += endpoint.address().is_v6() ? "[" + address + "]" : address;
+    where += ":" + std::to_string(endpoint.port());
+  }
+  log::notice("version " SELVAGE_VERSION " ready on" + where);
+  const auto status = "READY=1\nSTATUS=Serving " + std::to_string(server.exports().all().size()) +
+                      " export(s) on port " + std::to_string(server.port());
+  ::sd_notify(0, status.c_str());
+}
+
+/// Until SIGTERM or SIGINT.
+void serve(const Server& server, const sigset_t& signals) {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    switch (signal) {
+      case SIGUSR1:
+        print(stderr, server.counters());
+        break;
+      case SIGHUP:
+        log::notice("SIGHUP ignored: restart to read the configuration again");
+        break;
+      default:
+        return;
+    }
+  }
+}
+
+int run(const Config& config) {
+  // Blocked before any thread exists: all threads inherit it, and the first one waits for them.
+  const auto signals = handled_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  prepare_process();
+  auto started = Server::start(config);
+  if (!started) {
+    log::error(started.error().message);
+    return exit_failure;
+  }
+  auto& server = **started;
+  announce(server);
+  serve(server, signals);
+  log::notice("stopping");
+  ::sd_notify(0, "STOPPING=1\nSTATUS=Finishing what is in progress");
+  const bool clean = server.stop();
+  print(stderr, server.counters());
+  if (!clean) {
+    log::error("not everything could be ended in order");
+    // Requests that did not end still refer to what destructors would take down.
+    std::quick_exit(exit_failure);
+  }
+  log::notice("stopped");
+  return EXIT_SUCCESS;
+}
+
+int run(std::span<const char* const> arguments) {
+  const auto options = parse_options(arguments);
+  if (!options) {
+    print(stderr, "selvaged: " + options.error().message + "\nTry 'selvaged --help'.\n");
+    return exit_usage;
+  }
+  using Action = Options::Action;
+  if (options->action == Action::help || options->action == Action::version) {
+    print(stdout, options->text);
+    return EXIT_SUCCESS;
+  }
+  const auto config = load(*options);
+  const bool check = options->action == Action::check;
+  if (!config) {
+    print(stderr, config.error().message + "\n");
+    const bool command_line = config.error().message.starts_with("--");
+    return command_line && !check ? exit_usage : exit_failure;
+  }
+  if (check) {
+    print(stdout, "OK\n");
+    return EXIT_SUCCESS;
+  }
+  return run(*config);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::span<const char* const> all(argv, static_cast<std::size_t>(argc));
+    return run(all.subspan(all.empty() ? 0 : 1));
+  } catch (const std::exception& error) {
+    log::error(error.what());
+    return exit_failure;
+  }
 }

@@ -1,0 +1,68 @@
+// The serving process as an object: runtime, exports, programs, RPC front end, orderly end.
+#pragma once
+
+#include "server/config.h"
+#include "server/exports.h"
+#include "server/rpc/options.h"
+#include "storage/io_device.h"
+#include "storage/result.h"
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace selvage::server {
+
+/// What a process does once before it serves, on its first thread: umask 0 (clients give whole
+/// modes), RLIMIT_NOFILE raised to the hard limit, SIGPIPE ignored.
+void prepare_process();
+
+/// Seams for tests; a deployed server uses the defaults.
+struct ServerHooks {
+  /// storage::Runtime::Options::wrap_device.
+  std::function<std::unique_ptr<storage::IoDevice>(std::unique_ptr<storage::IoDevice>)> wrap_device;
+  bool use_io_uring = true;
+  std::uint64_t buffer_bytes = 0;  ///< 0: up to 1 GiB, at most a quarter of the memory.
+  rpc::Options rpc;
+};
+
+/// Serves from start() to stop(). All calls from one thread that is not a worker's.
+class Server {
+ public:
+  /// Makes the state directory if it is missing (0700), opens every export, listens, and serves.
+  /// The error names the export, the address or the file at fault.
+  /// @throws std::system_error if threads cannot be had.
+  static Parsed<std::unique_ptr<Server>> start(const Config& config, ServerHooks hooks = {});
+
+  /// stop(), if not called before.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// The port of the first address.
+  std::uint16_t port() const;
+  std::vector<boost::asio::ip::tcp::endpoint> endpoints() const;
+  const ExportTable& exports() const;
+  bool io_uring_active() const;
+
+  /// All counters as one table; ends with a newline. Also after stop().
+  std::string counters() const;
+
+  /// Lets requests in progress finish, syncs and closes every file, ends all threads. False if
+  /// something was not ended or not made durable; each failure has been logged.
+  bool stop();
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One export in words, for the log: path, clients, modes, and what its `sync=no` gives up.
+std::string describe(const Export& one);
+
+}  // namespace selvage::server

@@ -1,0 +1,71 @@
+#include "tests/support/test_server.h"
+
+#include "server/config.h"
+
+#include <sys/stat.h>
+
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace selvage::tests {
+
+TestServer::TestServer(std::vector<std::string> exports, server::ServerHooks hooks,
+                       unsigned threads)
+    : directory_(scratch_ / "export"),
+      exports_(std::move(exports)),
+      hooks_(std::move(hooks)),
+      threads_(threads) {
+  server::prepare_process();
+  // Clients of any identity must get through to what is exported.
+  if (::chmod(scratch_.path().c_str(), 0755) != 0 || ::mkdir(directory_.c_str(), 0777) != 0) {
+    throw std::runtime_error("cannot make " + directory_);
+  }
+  if (exports_.empty()) exports_.push_back(directory_ + ":squash=none");
+  if (hooks_.buffer_bytes == 0) hooks_.buffer_bytes = std::uint64_t{128} << 20;
+  start(0);
+}
+
+TestServer::~TestServer() = default;
+
+void TestServer::start(std::uint16_t port) {
+  server::Settings settings;
+  settings.listen.push_back(boost::asio::ip::make_address("127.0.0.1"));
+  settings.port = port;
+  settings.state_dir = state_.path();
+  settings.threads = threads_;
+  for (const auto& argument : exports_) {
+    auto one = server::parse_export_argument(argument);
+    if (!one) throw std::runtime_error(one.error().message);
+    settings.exports.push_back(std::move(*one));
+  }
+  auto config = server::combine({}, std::move(settings));
+  if (!config) throw std::runtime_error(config.error().message);
+  auto started = server::Server::start(*config, hooks_);
+  if (!started) throw std::runtime_error(started.error().message);
+  server_ = std::move(*started);
+}
+
+bool TestServer::stop() {
+  return server_->stop();
+}
+
+void TestServer::restart() {
+  const auto same_port = port();
+  server_->stop();
+  server_.reset();
+  start(same_port);
+}
+
+std::uint64_t TestServer::counter(const std::string& name) const {
+  std::istringstream table(server_->counters());
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string first;
+    std::uint64_t value = 0;
+    if (words >> first && first == name && words >> value) return value;
+  }
+  throw std::runtime_error("no counter " + name);
+}
+
+}  // namespace selvage::tests
