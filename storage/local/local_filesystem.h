@@ -1,5 +1,8 @@
 // An export on a local file system (XFS, ext4, btrfs, ...): DESIGN 3 to 8.
 //
+// The process's umask must be 0: the mode that a client asks for is given to the creating call, so
+// that a default ACL of the directory counts as it does locally.
+//
 // One .cpp per family of operations: attributes, names (lookup, readlink), create, remove
 // (remove, rmdir, rename, link), readdir, usage, data (read, write, commit).
 #pragma once
