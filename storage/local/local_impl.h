@@ -41,6 +41,8 @@ struct LocalFileSystem::Impl {
   ExportOptions options;
   ObjectOpener opener;  ///< Handles to descriptors.
   FileSystemLimits limits;
+  /// XFS: a sync of one inode makes durable what was done to any before.
+  bool ordered_journal;
   NameSync name_sync;  ///< Shared fsyncs of directories and objects.
   /// Held by what changes a directory's names: the object that an operation saw under a name is
   /// the one that it changes, as far as this server goes.
@@ -59,7 +61,8 @@ struct LocalFileSystem::Impl {
 
   /// NameSync::sync, unless the export says sync=no.
   Awaitable<Result<>> make_durable(Worker& worker, const ObjectId& id, int fd);
-  /// syncfs(2) on the pool, unless the export says sync=no: for objects that cannot be opened.
+  /// Every change made to names and attributes before, unless the export says sync=no: for objects
+  /// that fsync(2) does not take. syncfs(2) where the file system has nothing cheaper.
   Awaitable<Result<>> make_all_durable(Worker& worker);
   /// Object and directory of a creation.
   Awaitable<Result<CreateResult>> make_durable(Worker& worker, const ObjectId& directory,
