@@ -53,6 +53,7 @@ DropOutcome drop_clean(int fd, std::span<const cache::PageRun> runs) {
     const auto after = cached_pages(fd, run.offset, run.length);
     const std::uint64_t left = after ? after->cached : 0;
     outcome.failed += left;
+    if (left > 0) outcome.stuck.push_back(run);
     if (before->cached > left) outcome.dropped += before->cached - left;
   }
   return outcome;

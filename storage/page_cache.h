@@ -23,6 +23,7 @@ std::optional<CachedPages> cached_pages(int fd, std::uint64_t offset, std::uint6
 struct DropOutcome {
   std::uint64_t dropped = 0;              ///< Kernel pages that left the cache.
   std::uint64_t failed = 0;               ///< Clean ones that stayed (in use, or in a large folio).
+  std::vector<cache::PageRun> stuck;      ///< The runs in which such are.
   std::vector<cache::PageRun> not_clean;  ///< Left alone: to be synced or written back first.
 };
 

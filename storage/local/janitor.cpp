@@ -6,8 +6,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "storage/page_cache.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -17,24 +15,6 @@ namespace selvage::storage {
 namespace {
 
 constexpr std::chrono::seconds period{1};
-
-/// Blocks: on the pool. What is clean leaves the cache; what is not is on its way to the device and
-/// comes up again in the next round.
-void write_back(DataContext& context, OpenFile& file, DropList::Time older_than) {
-  const auto due = file.drop_list().take_older(older_than);
-  std::vector<cache::PageRun> runs;
-  for (const cache::PageRun& run : due) {
-    const auto free = context.tracker.droppable(file.key(), file.page_size(), run);
-    runs.insert(runs.end(), free.begin(), free.end());
-  }
-  if (runs.empty()) return;
-  const int fd = file.fd();
-  const DropOutcome outcome = drop_clean(fd, runs);
-  context.counters.boundary_dropped.add(outcome.dropped);
-  context.counters.boundary_drop_failed.add(outcome.failed);
-  for (const cache::PageRun& run : outcome.not_clean) start_write_back(fd, run);
-  file.drop_list().add(outcome.not_clean, older_than);
-}
 
 }  // namespace
 
@@ -111,9 +91,9 @@ Awaitable<> Janitor::tend(Worker& worker, Time now) {
       found->second->drop_list().add({&run, 1}, {});
     }
     for (const auto& file : files) {
-      if (file->drop_list().empty()) continue;
-      auto work = [this, &file, older_than = now - write_back_age] {
-        write_back(context_, *file, older_than);
+      if (!file->wants_write_back()) continue;
+      auto work = [&file, time = now - write_back_age] {
+        file->write_back(time);
         return true;
       };
       co_await worker.pool.run(work);

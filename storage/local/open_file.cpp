@@ -1,6 +1,5 @@
 #include "storage/local/open_file.h"
 
-#include "storage/page_cache.h"
 #include "storage/write_plan.h"
 
 #include <fcntl.h>
@@ -8,10 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 namespace selvage::storage {
 namespace {
+
+constexpr std::uint64_t whole_file = std::numeric_limits<std::uint64_t>::max();
 
 /// Without O_NOATIME where we do not own the file and lack CAP_FOWNER.
 Result<UniqueFd> open_data(const ObjectOpener& opener, const ObjectId& id, int flags) {
@@ -161,6 +163,7 @@ Awaitable<Result<>> OpenFile::sync(Worker& worker, SyncKind kind, std::uint64_t 
     // The kernel counts pages as clean that it could not write: nothing may be dropped, nor
     // believed to be on the device.
     drop_list_.clear();
+    stuck_.clear();
     context_.tracker.forget(key_);
   } else if (offset == 0 && length == 0) {
     std::uint64_t before = synced_.load(std::memory_order_acquire);
@@ -234,11 +237,44 @@ std::optional<ErrorCode> OpenFile::take_kept_error() {
   return std::exchange(kept_error_, std::nullopt);
 }
 
-void OpenFile::drop(std::span<const cache::PageRun> runs, DropList::Time since) {
-  const DropOutcome outcome = drop_clean(descriptors()->buffered, runs);
+void OpenFile::drop(std::span<const cache::PageRun> runs) {
+  const DropOutcome outcome = drop_counted(runs);
+  const auto now = DropList::Time::clock::now();
+  drop_list_.add(outcome.not_clean, now);
+  stuck_.add(outcome.stuck, now);
+}
+
+DropOutcome OpenFile::drop_counted(std::span<const cache::PageRun> runs) {
+  DropOutcome outcome = drop_clean(fd(), runs);
   context_.counters.boundary_dropped.add(outcome.dropped);
   context_.counters.boundary_drop_failed.add(outcome.failed);
-  drop_list_.add(outcome.not_clean, since);
+  return outcome;
+}
+
+void OpenFile::write_back(DropList::Time time) {
+  // Now and then something else holds a page for a moment; one inside a large folio stays for good.
+  const auto again = stuck_.take(0, whole_file);
+  drop_list_.add(drop_counted(not_in_play(again)).not_clean, time);
+
+  const auto due = drop_list_.take_older(time);
+  const DropOutcome outcome = drop_counted(not_in_play(due));
+  for (const cache::PageRun& run : outcome.not_clean) start_write_back(fd(), run);
+  drop_list_.add(outcome.not_clean, time);
+  stuck_.add(outcome.stuck, time);
+}
+
+std::vector<cache::PageRun> OpenFile::take_droppable(std::uint64_t first, std::uint64_t last) {
+  return not_in_play(drop_list_.take(first, last));
+}
+
+/// Pages in play again go when they are complete again.
+std::vector<cache::PageRun> OpenFile::not_in_play(std::span<const cache::PageRun> runs) const {
+  std::vector<cache::PageRun> idle;
+  for (const cache::PageRun& run : runs) {
+    const auto parts = context_.tracker.droppable(key_, page_size(), run);
+    idle.insert(idle.end(), parts.begin(), parts.end());
+  }
+  return idle;
 }
 
 }  // namespace selvage::storage

@@ -6,6 +6,7 @@
 #include "storage/local/data_context.h"
 #include "storage/local/drop_list.h"
 #include "storage/local/file_table.h"
+#include "storage/page_cache.h"
 #include "storage/suspended.h"
 
 #include <atomic>
@@ -75,13 +76,21 @@ class OpenFile final : public File {
   /// Hands the error over, to be reported.
   std::optional<ErrorCode> take_kept_error();
 
-  /// Lets go of those pages that are clean; the others go to the drop list. For a few pages only
-  /// on a worker, else on the pool.
-  void drop(std::span<const cache::PageRun> runs, DropList::Time since);
+  /// Lets go of those pages that are clean; the others are left to the janitor. For a few pages
+  /// only on a worker, else on the pool.
+  void drop(std::span<const cache::PageRun> runs);
+
+  /// Blocks, for the pool: what has been on the drop list since `time` leaves the cache if it is
+  /// clean. Otherwise its write-back is started, and it comes up again at the next call.
+  void write_back(DropList::Time time);
+  /// Whether write_back() may find anything.
+  bool wants_write_back() const { return !drop_list_.empty() || !stuck_.empty(); }
 
   std::uint64_t key() const { return key_; }  ///< Names the file to the boundary tracker.
   std::uint32_t page_size() const;            ///< boundary_page_size(), whatever was refused.
   DropList& drop_list() { return drop_list_; }
+  /// Takes what of the drop list in [first, last) may be dropped once it is clean.
+  std::vector<cache::PageRun> take_droppable(std::uint64_t first, std::uint64_t last);
 
  private:
   class Opening;
@@ -90,6 +99,8 @@ class OpenFile final : public File {
     OpenFor use;
     Result<> result;
   };
+  std::vector<cache::PageRun> not_in_play(std::span<const cache::PageRun> runs) const;
+  DropOutcome drop_counted(std::span<const cache::PageRun> runs);
   void opened(OpenFor use, Result<std::shared_ptr<const Descriptors>> result);
 
   DataContext& context_;
@@ -97,7 +108,8 @@ class OpenFile final : public File {
   const std::uint64_t key_;
   GroupCommit commit_;
   AccessCache access_;
-  DropList drop_list_;
+  DropList drop_list_;  // Dirty, most of them.
+  DropList stuck_;      // Clean, but did not leave: once more, then the kernel may have them.
   std::atomic<std::uint64_t> written_{0};
   std::atomic<std::uint64_t> synced_{0};
   std::atomic<bool> direct_refused_{false};

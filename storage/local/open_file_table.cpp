@@ -125,7 +125,7 @@ Awaitable<bool> OpenFileTable::evict(Worker& worker, std::shared_ptr<OpenFile> f
         file->drop_list().take(0, std::numeric_limits<std::uint64_t>::max());
     for (const auto& page : pages) runs.push_back({page.offset, page.length});
     context_.counters.boundary_orphaned.add(pages.size());
-    if (file->descriptors()) file->drop(runs, {});
+    if (file->descriptors()) file->drop(runs);
     file.reset();
     return true;
   };

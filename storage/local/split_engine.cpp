@@ -228,11 +228,11 @@ std::vector<cache::PageRun> SplitEngine::release(OpenFile& file, TrackedSegments
 Awaitable<> SplitEngine::drop(Worker& worker, OpenFile& file, std::vector<cache::PageRun> runs) {
   if (runs.empty()) co_return;
   if (runs.size() <= runs_dropped_inline) {
-    file.drop(runs, Clock::now());
+    file.drop(runs);
     co_return;
   }
   auto work = [&file, &runs] {
-    file.drop(runs, Clock::now());
+    file.drop(runs);
     return true;
   };
   co_await worker.pool.run(work);
@@ -247,12 +247,7 @@ Awaitable<Result<>> SplitEngine::commit(Worker& worker, OpenFile& file, std::uin
   if (synced.has_error()) co_return synced;
   const std::uint64_t end =
       length == 0 ? std::numeric_limits<std::uint64_t>::max() : pages.offset + pages.length;
-  const auto listed = file.drop_list().take(pages.offset, end);
-  std::vector<cache::PageRun> runs;
-  for (const cache::PageRun& run : listed) {
-    const auto free = context_.tracker.droppable(file.key(), file.page_size(), run);
-    runs.insert(runs.end(), free.begin(), free.end());
-  }
+  auto runs = file.take_droppable(pages.offset, end);
   co_await drop(worker, file, std::move(runs));
   co_return synced;
 }
