@@ -55,7 +55,12 @@ Awaitable<> sweep(storage::Worker& worker, std::shared_ptr<Core> core) {
 }
 
 Awaitable<> run_connection(std::shared_ptr<Connection> connection) {
-  co_await connection->run();
+  try {
+    co_await connection->run();
+  } catch (...) {
+    // Out of memory: this connection ends, the others go on.
+    connection->close(CloseReason::socket_error);
+  }
 }
 
 /// On the connection's worker.
