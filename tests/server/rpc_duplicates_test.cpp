@@ -97,17 +97,21 @@ TEST(RpcDuplicates, WriteRetryIsKnownHoweverItIsFramed) {
 TEST(RpcDuplicates, HeldBackWriteHoldsNoBuffer) {
   TestServer server;
   RpcClient first = server.connect();
-  // proc_change held under tag 1, with a payload-free retry: the retry keeps no permit of the
-  // large-record gate and no pool memory while it waits.
-  ASSERT_TRUE(first.send_record(change_call(5, 1)));
-  ASSERT_TRUE(server.service.wait_held(1, 1));
+  const Message write = write_call(5, 8192, pattern(100000), proc_held_write);
+  ASSERT_TRUE(first.send_record(write));
+  ASSERT_TRUE(server.service.wait_held(8192, 1));
+  const std::uint64_t used = server.runtime->buffers().gauges().bytes_used;
+  EXPECT_GE(used, 100000U);
   RpcClient second = server.connect();
-  ASSERT_TRUE(second.send_record(change_call(5, 1)));
+  ASSERT_TRUE(second.send_record(write));
   ASSERT_TRUE(eventually([&] { return server.counters().drc_waits.get() == 1; }));
-  EXPECT_EQ(server.runtime->buffers().gauges().bytes_used, 0U);
-  server.service.release(1);
-  EXPECT_TRUE(first.receive());
-  EXPECT_TRUE(second.receive());
+  EXPECT_EQ(server.counters().steered_payloads.get(), 2U);
+  EXPECT_EQ(server.runtime->buffers().gauges().bytes_used, used);
+  server.service.release(8192);
+  const std::optional<Bytes> answer = first.receive();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(second.receive(), answer);
+  EXPECT_EQ(server.service.executions(8192), 1U);
 }
 
 TEST(RpcDuplicates, PassingConditionsAreNotKept) {

@@ -100,7 +100,7 @@ class RecordHarness {
     }
   }
 
-  static constexpr std::array<server::rpc::Procedure, 12> procedures_{};
+  static constexpr std::array<server::rpc::Procedure, 13> procedures_{};
   server::rpc::ProgramTable programs_;
   boost::asio::io_context context_{1};
   std::pair<storage::UniqueFd, storage::UniqueFd> pair_;

@@ -144,7 +144,7 @@ Awaitable<Reply> who(void*, Call& call) {
   co_return reply;
 }
 
-constexpr std::array<rpc::Procedure, 12> procedures{{
+constexpr std::array<rpc::Procedure, 13> procedures{{
     {"NULL", nullptr, false},
     {"ECHO", echo, false},
     {"HOLD", hold, false},
@@ -157,6 +157,7 @@ constexpr std::array<rpc::Procedure, 12> procedures{{
     {"READ", read, false},
     {"WHO", who, false},
     {"KEEP", keep, false},
+    {"HELD_WRITE", keep, true},
 }};
 
 }  // namespace

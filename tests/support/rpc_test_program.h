@@ -37,6 +37,7 @@ enum TestProcedure : std::uint32_t {
   proc_read = 9,     ///< Argument: a length. Answers opaque data of that length by reference.
   proc_who = 10,     ///< Answers flavour (0, 1), uid, gid, count of groups.
   // proc_keep = 11: as proc_write, but keeps its payload until release(tag = offset).
+  // proc_held_write = 12: as proc_keep, but changes something.
 };
 
 /// What the handlers share with the test. Any thread.

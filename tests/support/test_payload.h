@@ -14,6 +14,7 @@ namespace selvage::testing {
 inline constexpr std::uint32_t test_program = 0x20000099;
 inline constexpr std::uint32_t proc_write = 3;
 inline constexpr std::uint32_t proc_keep = 11;
+inline constexpr std::uint32_t proc_held_write = 12;
 
 inline std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -26,7 +27,9 @@ inline std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
 /// handle<64>, offset, count, stable, data<>: as NFSv3 WRITE.
 inline std::optional<server::rpc::PayloadPlace> find_test_payload(std::uint32_t procedure,
                                                                   std::span<const std::byte> head) {
-  if ((procedure != proc_write && procedure != proc_keep) || head.size() < 4) return std::nullopt;
+  const bool writes =
+      procedure == proc_write || procedure == proc_keep || procedure == proc_held_write;
+  if (!writes || head.size() < 4) return std::nullopt;
   const std::uint32_t handle = word_at(head, 0);
   if (handle > 64) return std::nullopt;
   const std::size_t at = 4 + handle + xdr::padding(handle);
