@@ -74,6 +74,7 @@ inline Reply garbage_args() {
 template <class Results>
 Reply answer(const Results& results) {
   Reply reply;
+  reply.cacheable = results.tag != xdr::NFS3ERR_JUKEBOX;
   xdr::encode(reply.results, results);
   return reply;
 }

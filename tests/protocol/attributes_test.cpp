@@ -154,7 +154,7 @@ TEST_F(AttributesTest, SetattrIsJudgedByTheKernel) {
   EXPECT_STATUS(NFS3ERR_PERM, alice_->setattr(file, give));
 }
 
-TEST_F(AttributesTest, ChownByRootClearsNothingItShouldNotAndWriteClearsSetId) {
+TEST_F(AttributesTest, WriteClearsSetId) {
   const Bytes file = root_->make_file(top_, "f", 0777);
   Sattr owner;
   owner.uid = alice_uid;

@@ -16,8 +16,9 @@
 #include <vector>
 
 /// The two arms of a result of libnfs's.
-#define RESOK(answer, name) ((answer)->name##3res_u.resok)
-#define RESFAIL(answer, name) ((answer)->name##3res_u.resfail)
+#define RESULT_UNION(name) name##3res_u
+#define RESOK(answer, name) ((answer)->RESULT_UNION(name).resok)
+#define RESFAIL(answer, name) ((answer)->RESULT_UNION(name).resfail)
 #define EXPECT_STATUS(expected, answer) EXPECT_EQ((answer).status(), expected)
 #define ASSERT_OK(answer) ASSERT_EQ((answer).status(), NFS3_OK)
 
