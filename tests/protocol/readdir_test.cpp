@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <set>
 #include <thread>
@@ -21,6 +22,14 @@ struct Entry {
   Bytes handle;
 };
 
+/// libnfs does not align what it decodes.
+template <class T>
+T copy(const T* from) {
+  T to;
+  std::memcpy(&to, reinterpret_cast<const char*>(from), sizeof to);
+  return to;
+}
+
 /// What encoded results take, without the status: what `count` and `maxcount` bound.
 std::size_t encoded_bytes(Nfs3Client& client, std::uint32_t procedure, const XdrWriter& arguments) {
   return client.raw(procedure, arguments.bytes()).results.size() - 4;
@@ -31,22 +40,26 @@ class ReaddirTest : public ProtocolTest {
   /// One reply's entries, and whether it was the last.
   static std::pair<std::vector<Entry>, bool> page(const READDIR3resok& ok) {
     std::vector<Entry> entries;
-    for (const entry3* e = ok.reply.entries; e != nullptr; e = e->nextentry) {
-      entries.push_back({e->name, e->fileid, e->cookie, false, {}});
+    for (const entry3* next = ok.reply.entries; next != nullptr;) {
+      const entry3 e = copy(next);
+      entries.push_back({e.name, e.fileid, e.cookie, false, {}});
+      next = e.nextentry;
     }
     return {entries, ok.reply.eof != 0};
   }
   static std::pair<std::vector<Entry>, bool> page(const READDIRPLUS3resok& ok) {
     std::vector<Entry> entries;
-    for (const entryplus3* e = ok.reply.entries; e != nullptr; e = e->nextentry) {
-      Entry entry{e->name, e->fileid, e->cookie, attributes_of(e->name_attributes) != nullptr, {}};
-      if (e->name_handle.handle_follows != 0) {
-        entry.handle = bytes_of(e->name_handle.post_op_fh3_u.handle);
+    for (const entryplus3* next = ok.reply.entries; next != nullptr;) {
+      const entryplus3 e = copy(next);
+      Entry entry{e.name, e.fileid, e.cookie, attributes_of(e.name_attributes) != nullptr, {}};
+      if (e.name_handle.handle_follows != 0) {
+        entry.handle = bytes_of(e.name_handle.post_op_fh3_u.handle);
       }
       if (entry.has_attributes) {
-        EXPECT_EQ(attributes_of(e->name_attributes)->fileid, e->fileid);
+        EXPECT_EQ(attributes_of(e.name_attributes)->fileid, e.fileid);
       }
       entries.push_back(std::move(entry));
+      next = e.nextentry;
     }
     return {entries, ok.reply.eof != 0};
   }

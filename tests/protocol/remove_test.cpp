@@ -160,7 +160,9 @@ TEST_F(RemoveTest, LinkFails) {
   EXPECT_EQ(after(RESFAIL(exists, LINK).linkdir_wcc).type, NF3DIR);
   EXPECT_STATUS(NFS3ERR_PERM, root_->link(directory, top_, "hard"));
   EXPECT_STATUS(NFS3ERR_NOTDIR, root_->link(file, file, "g"));
-  EXPECT_STATUS(NFS3ERR_ACCES, alice_->link(file, top_, "g"));
+  // A file that she may write to: another's is refused by fs.protected_hardlinks with PERM.
+  const Bytes writable = root_->make_file(top_, "writable", 0666);
+  EXPECT_STATUS(NFS3ERR_ACCES, alice_->link(writable, top_, "g"));
   EXPECT_STATUS(NFS3ERR_XDEV, root_->link(file, root_->root(path("other")), "g"));
   ASSERT_OK(root_->rmdir(top_, "d"));
   EXPECT_STATUS(NFS3ERR_STALE, root_->link(file, directory, "g"));
