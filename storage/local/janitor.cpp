@@ -6,7 +6,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -79,7 +78,7 @@ Awaitable<> Janitor::tend(Worker& worker, Time now) {
   const std::chrono::seconds boundary_idle(options.boundary_idle_seconds);
   const std::chrono::seconds write_back_age(options.write_back_seconds);
   {
-    const auto files = table_.files();
+    auto files = table_.files();
     std::unordered_map<std::uint64_t, OpenFile*> by_key;
     for (const auto& file : files) by_key.emplace(file->key(), file.get());
     // Pages of files that have been closed are left to the kernel's reclaim.
@@ -90,8 +89,9 @@ Awaitable<> Janitor::tend(Worker& worker, Time now) {
       const cache::PageRun run{page.offset, page.length};
       found->second->drop_list().add({&run, 1}, {});
     }
+    // A file that is referred to cannot make room for another.
+    std::erase_if(files, [](const auto& file) { return !file->wants_write_back(); });
     for (const auto& file : files) {
-      if (!file->wants_write_back()) continue;
       auto work = [&file, time = now - write_back_age] {
         file->write_back(time);
         return true;
