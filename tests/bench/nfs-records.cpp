@@ -793,7 +793,7 @@ class Client {
       ++next;
       s.data_from = 0;
       if (pass == Kind::write) {
-        s.data.resize((size_t(s.length) + 3) & ~size_t(3));
+        s.data.assign((size_t(s.length) + 3) & ~size_t(3), 0);  // Padding is zeros.
         fill(s.data.data(), s.offset, s.length, o.seed);
       }
       s.started = now_ns();

@@ -34,6 +34,7 @@ class Server:
         self.listen = listen
         self.log = log or os.path.join(self.state, "log")
         with open(self.log, "ab") as out:
+            self.log_start = out.tell()  # A server before this one may have written to it.
             self.process = subprocess.Popen(command + list(args), stdout=out, stderr=out)
         self.port = self._port()
 
@@ -49,8 +50,9 @@ class Server:
         raise RuntimeError("selvaged did not start:\n" + self.output())
 
     def output(self):
-        with open(self.log, errors="replace") as f:
-            return f.read()
+        with open(self.log, "rb") as f:
+            f.seek(self.log_start)
+            return f.read().decode(errors="replace")
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -106,7 +108,7 @@ class Rig:
     def __init__(self, name, fs="xfs", size="4G", backing="shm"):
         self.name, self.fs = f"{name}-{os.getpid()}", fs
         out = self._4kn("up", self.name, "--fs", fs, "--size", size, "--backing", backing)
-        _, self.device, self.path = out.split()
+        _, self.device, self.path = out.splitlines()[-1].split()
 
     @staticmethod
     def _4kn(*args):
