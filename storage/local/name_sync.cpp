@@ -1,5 +1,6 @@
 #include "storage/local/name_sync.h"
 
+#include "storage/local/object.h"
 #include "storage/parked.h"
 
 #include <cerrno>
@@ -93,6 +94,12 @@ Awaitable<Result<>> NameSync::sync(Worker& worker, const ObjectId& id, int fd) {
   std::exception_ptr failure;
   try {
     result = co_await worker.device.sync(fd, SyncKind::all, 0, 0);
+    // XFS answers fsync(2) of a directory with success though it has shut down meanwhile and thrown
+    // the change away. statx(2) tells.
+    if (result) {
+      const auto alive = attributes_of(fd);
+      if (!alive) result = alive.error();
+    }
   } catch (...) {
     failure = std::current_exception();
   }
