@@ -270,6 +270,13 @@ TEST_F(DataTest, IsJudgedByTheKernel) {
   EXPECT_EQ(bob_->read_all(file), "PUBLIC");
 }
 
+TEST_F(DataTest, WhatMayBeExecutedMayBeRead) {
+  const Bytes file = root_->make_file(top_, "f", 0711);
+  ASSERT_OK(root_->write(file, 0, "program"));
+  EXPECT_EQ(alice_->read_all(file), "program");  // A client reads it to run it.
+  EXPECT_STATUS(NFS3ERR_ACCES, alice_->write(file, 0, "x"));
+}
+
 TEST_F(DataTest, TheLargestWrite) {
   const Bytes file = root_->make_file(top_, "f");
   const std::string model = pattern(8 << 20);

@@ -13,12 +13,6 @@ using storage::OpKind;
 
 class DuplicatesTest : public ProtocolTest {
  protected:
-  /// A call that can be sent again as it is.
-  struct Message {
-    std::uint32_t procedure;
-    Bytes arguments;
-  };
-
   /// The same message by two connections, one after the other: the reply to each.
   std::pair<RpcReply, RpcReply> send_twice(const Sample& sample) {
     const Bytes message =
@@ -64,7 +58,7 @@ TEST_F(DuplicatesTest, ARetryGetsTheFirstAnswer) {
     const auto [first, second] = send_twice(sample);
     ASSERT_TRUE(first.accepted && first.status == 0);
     EXPECT_EQ(status_of(first), static_cast<std::uint32_t>(NFS3_OK));
-    EXPECT_EQ(second.results, first.results);  // To the last attribute.
+    EXPECT_TRUE(second.results == first.results);  // To the last attribute.
     EXPECT_EQ(second.xid, first.xid);
   }
 }
@@ -92,11 +86,10 @@ TEST_F(DuplicatesTest, TheSameXidWithOtherArgumentsIsAnotherCall) {
 /// WRITE A is held in the device and its connection cut. The client sends A again by a new one and,
 /// once that is answered, B over the same bytes. Then the first A goes on. Without the cache the
 /// retry is executed and answered while the first A is still held, which then undoes B.
-void late_write_undoes_nothing(ProtocolTest& test, std::uint16_t port, Nfs3Client& client,
-                               const Bytes& file, storage::FaultScript& faults,
+void late_write_undoes_nothing(std::uint16_t port, Nfs3Client& client, const Bytes& file,
+                               storage::FaultScript& faults,
                                const std::shared_ptr<storage::Hold>& hold,
                                const std::function<bool()>& retry_is_held_back) {
-  static_cast<void>(test);
   const std::string a(8192, 'A'), b(8192, 'B');
   const Bytes message = call_message(client.next_xid(), 100003, 3, 7, {},
                                      write_arguments(file, 0, 8192, FILE_SYNC, a));
@@ -108,7 +101,10 @@ void late_write_undoes_nothing(ProtocolTest& test, std::uint16_t port, Nfs3Clien
   RpcConnection second(port);
   ASSERT_TRUE(second.send_record(message));
   std::optional<RpcReply> retried;
-  while (!retried && !retry_is_held_back()) retried = second.receive_reply(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!retried && !retry_is_held_back() && std::chrono::steady_clock::now() < deadline) {
+    retried = second.receive_reply(20);
+  }
   const auto write_b = [&] {
     const auto answer = client.write(file, 0, b);
     ASSERT_OK(answer);
@@ -136,7 +132,7 @@ void late_write_undoes_nothing(ProtocolTest& test, std::uint16_t port, Nfs3Clien
   ASSERT_TRUE(third.send_record(message));
   const auto late = third.receive_reply();
   ASSERT_TRUE(late.has_value());
-  EXPECT_EQ(late->results, retried->results);
+  EXPECT_TRUE(late->results == retried->results);
   EXPECT_TRUE(client.read_all(file) == b);
 }
 
@@ -146,7 +142,7 @@ TEST_F(DuplicatesTest, ALateWriteUndoesNothingHeldBeforeItIsDone) {
   storage::When once;
   once.times = 1;
   const auto hold = faults_.hold_before(OpKind::writev, once);
-  late_write_undoes_nothing(*this, port(), *root_, file, faults_, hold,
+  late_write_undoes_nothing(port(), *root_, file, faults_, hold,
                             [this] { return server_->counter("duplicates_held_back") > 0; });
 }
 
@@ -156,7 +152,7 @@ TEST_F(DuplicatesTest, ALateWriteUndoesNothingHeldInItsSync) {
   storage::When once;
   once.times = 1;
   const auto hold = faults_.hold_before(OpKind::sync, once);
-  late_write_undoes_nothing(*this, port(), *root_, file, faults_, hold,
+  late_write_undoes_nothing(port(), *root_, file, faults_, hold,
                             [this] { return server_->counter("duplicates_held_back") > 0; });
 }
 
@@ -174,7 +170,9 @@ TEST_F(DuplicatesTest, AllRetriesOfOneCallGetItsOneAnswer) {
     ASSERT_TRUE(connections.back()->send_record(message));
   }
   ASSERT_TRUE(hold->wait_held());
-  while (server_->counter("duplicates_held_back") < 4) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (server_->counter("duplicates_held_back") < 4 &&
+         std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   hold->release();
@@ -184,7 +182,7 @@ TEST_F(DuplicatesTest, AllRetriesOfOneCallGetItsOneAnswer) {
     ASSERT_TRUE(reply.has_value());
     EXPECT_EQ(status_of(*reply), static_cast<std::uint32_t>(NFS3_OK));
     if (results.empty()) results = reply->results;
-    EXPECT_EQ(reply->results, results);
+    EXPECT_TRUE(reply->results == results);
   }
   std::size_t writes = 0;
   for (const storage::Op& op : faults_.log()) writes += op.kind == OpKind::writev ? 1 : 0;
