@@ -1,73 +1,12 @@
 #include "storage/group_commit.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace selvage::storage {
 
-void GroupCommit::Want::join(const Want& other) {
-  kind = std::max(kind, other.kind);
-  first = std::min(first, other.first);
-  last = std::max(last, other.last);
-}
-
-Awaitable<Result<>> GroupCommit::sync(Worker& worker, int fd, SyncKind kind, std::uint64_t offset,
-                                      std::uint64_t length) {
-  const bool to_end = length == 0 || length > no_end - offset;
-  const Want want{kind, offset, to_end ? no_end : offset + length};
-  std::shared_ptr<Waiter> self;
-  std::vector<std::shared_ptr<Waiter>> others;
-  {
-    const std::lock_guard lock(mutex_);
-    if (running_) {
-      self = std::make_shared<Waiter>(worker, want);
-      waiting_.push_back(self);
-    } else {
-      running_ = true;
-    }
-  }
-  if (self) {
-    co_await self->wait();
-    if (!self->leads) {
-      counters_.syncs_shared.add();
-      co_return self->result;
-    }
-    const std::lock_guard lock(mutex_);
-    others.swap(waiting_);
-    std::erase(others, self);
-  }
-  co_return co_await lead(worker, fd, want, std::move(others));
-}
-
-Awaitable<Result<>> GroupCommit::lead(Worker& worker, int fd, Want want,
-                                      std::vector<std::shared_ptr<Waiter>> others) {
-  for (const auto& other : others) want.join(other->want);
+void GroupCommit::made(const Result<>& result) {
   counters_.syncs.add();
-  const std::uint64_t length = want.last == no_end ? 0 : want.last - want.first;
-  const Result<> result = co_await worker.device.sync(fd, want.kind, want.first, length);
-  if (result.has_error()) {
-    counters_.sync_errors.add();
-    verifier_.failed(result.error());
-  }
-  for (const auto& other : others) other->result = result;
-  resume_all(others);
-  end_turn();
-  co_return result;
-}
-
-void GroupCommit::end_turn() {
-  std::vector<std::shared_ptr<Waiter>> next;
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) {
-      running_ = false;
-      return;
-    }
-    // It stays in the queue: those who come before it runs are taken along.
-    waiting_.front()->leads = true;
-    next.push_back(waiting_.front());
-  }
-  resume_all(next);
+  if (result.has_value()) return;
+  counters_.sync_errors.add();
+  verifier_.failed(result.error());
 }
 
 }  // namespace selvage::storage

@@ -61,7 +61,9 @@ TEST_F(NamesCrash, NewNames) {
   crash();
   EXPECT_EQ(attributes_at("file").mode, 0640U);
   EXPECT_EQ(attributes_at("directory").type, FileType::directory);
-  EXPECT_EQ(readlink(alice, lookup(alice, root, "link")->node.id)->target, "target");
+  const auto link = lookup(alice, root, "link");
+  ASSERT_EQ(errno_of(link), 0);
+  EXPECT_EQ(readlink(alice, link->node.id)->target, "target");
   EXPECT_EQ(attributes_at("fifo").type, FileType::fifo);
   EXPECT_EQ(errno_of(create_exclusive(alice, "exclusive", 0x1122334455667789U)), EEXIST);
   EXPECT_EQ(errno_of(create_exclusive(alice, "exclusive", 0x1122334455667788U)), 0);
@@ -86,7 +88,9 @@ TEST_F(NamesCrash, ChangedNames) {
     EXPECT_EQ(errno_of(lookup(alice, root, name)), ENOENT) << name;
   }
   EXPECT_EQ(errno_of(lookup(alice, root, "victim")), 0);
-  EXPECT_EQ(lookup(alice, directory->node.id, "moved")->node.id, file->node.id);
+  const auto moved = lookup(alice, directory->node.id, "moved");
+  ASSERT_EQ(errno_of(moved), 0);
+  EXPECT_EQ(moved->node.id, file->node.id);
   EXPECT_EQ(getattr(file->node.id)->nlink, 2U);
 }
 
