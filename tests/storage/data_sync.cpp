@@ -147,6 +147,16 @@ TEST_F(DataSync, AfterAFailedSyncNothingIsDropped) {
   EXPECT_EQ(counters().boundary_dropped.get(), 1U);
 }
 
+TEST_F(DataSync, BytesOfAFailedSyncCompleteNoPage) {
+  setup().start();
+  const ObjectId file = setup().make("f");
+  faults().fail(OpKind::sync, EIO, {.times = 1});
+  EXPECT_FALSE(setup().write(file, 6000, pattern(6000, 2), Stability::file_sync).has_value());
+  EXPECT_TRUE(setup().write(file, 0, pattern(6000, 1), Stability::file_sync).has_value());
+  EXPECT_EQ(counters().boundary_completed.get(), 0U);
+  EXPECT_EQ(counters().boundary_dropped.get(), 0U);
+}
+
 TEST_F(DataSync, CommitOfAnyRange) {
   setup().start();
   const ObjectId file = setup().make("f");

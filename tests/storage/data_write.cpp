@@ -159,6 +159,19 @@ TEST_F(DataWrite, ErrorOfAnySegmentIsReturnedAndNothingStaysClaimed) {
   EXPECT_EQ(counters().boundary_completed.get(), 2U);
 }
 
+TEST_F(DataWrite, BytesOfAFailedWriteCompleteNoPage) {
+  setup().start();
+  const ObjectId file = setup().make("f");
+  const Bytes bytes = pattern(47008, 1);
+  // The head, from 2000 on, is written; the middle is not.
+  faults().fail(OpKind::writev, ENOSPC, {.skip = 1, .times = 1});
+  EXPECT_FALSE(setup().write(file, 2000, bytes, Stability::file_sync).has_value());
+  EXPECT_TRUE(setup().write(file, 0, pattern(2000, 2), Stability::file_sync).has_value());
+  EXPECT_EQ(counters().boundary_completed.get(), 0U);
+  EXPECT_TRUE(setup().write(file, 2000, bytes, Stability::file_sync).has_value());
+  EXPECT_EQ(counters().boundary_completed.get(), 1U);
+}
+
 TEST_F(DataWrite, DirectRefusedGoesBufferedFromThenOn) {
   setup().start();
   const ObjectId file = setup().make("f");
