@@ -282,5 +282,25 @@ TEST_F(AttributesTest, SquashedIdentities) {
   EXPECT_EQ(owner_of(nobody, "root", "by_none"), std::make_pair(65534u, 65534u));
 }
 
+// 2^32-1 is nobody's id: the kernel takes it for "no change" or refuses it.
+TEST_F(AttributesTest, IdsThatNobodyHasAreAnonymous) {
+  constexpr std::uint32_t no_id = 0xffffffff;
+  const std::vector<Identity> strangers{
+      {no_id, no_id, {no_id}}, {no_id, alice_uid, {}}, {alice_uid, no_id, {}}, {1, 1, {no_id, 5}}};
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> owners{
+      {65534, 65534}, {65534, alice_uid}, {alice_uid, 65534}, {1, 1}};
+  for (const std::string where : {"rw", "root"}) {
+    std::filesystem::permissions(path(where), std::filesystem::perms{0777});
+    for (std::size_t i = 0; i < strangers.size(); ++i) {
+      Nfs3Client stranger(port(), strangers[i]);
+      const std::string name = "by_stranger_" + std::to_string(i);
+      stranger.make_file(stranger.root(path(where)), name);
+      struct stat st{};
+      ASSERT_EQ(::stat(path(where + "/" + name).c_str(), &st), 0);
+      EXPECT_EQ(std::make_pair(st.st_uid, st.st_gid), owners[i]) << where << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace selvage::tests
