@@ -108,6 +108,9 @@ struct UringDevice::Impl {
   ~Impl();
 
   Awaitable<int> perform(Operation& operation);
+  Awaitable<Result<std::size_t>> transfer(Operation::Kind kind, int fd,
+                                          std::span<const iovec> segments, std::uint64_t offset,
+                                          int rwf_flags);
   void wait_for_event();
   void on_event();
   void fill();
@@ -248,33 +251,30 @@ std::size_t UringDevice::in_flight() const {
   return impl_->unfinished;
 }
 
-Awaitable<Result<std::size_t>> UringDevice::readv(int fd, std::span<const iovec> segments,
-                                                  std::uint64_t offset, int rwf_flags) {
+Awaitable<Result<std::size_t>> UringDevice::Impl::transfer(Operation::Kind kind, int fd,
+                                                           std::span<const iovec> segments,
+                                                           std::uint64_t offset, int rwf_flags) {
   // 2^64-1 would mean the file position.
   if (offset > max_offset || segments.size() > IOV_MAX) co_return errno_code(EINVAL);
-  Operation operation{.kind = Operation::Kind::readv,
+  Operation operation{.kind = kind,
                       .fd = fd,
                       .flags = rwf_flags,
                       .offset = offset,
                       .segments = segments,
                       .handler = {}};
-  const int result = co_await impl_->perform(operation);
+  const int result = co_await perform(operation);
   if (result < 0) co_return errno_code(-result);
   co_return static_cast<std::size_t>(result);
 }
 
+Awaitable<Result<std::size_t>> UringDevice::readv(int fd, std::span<const iovec> segments,
+                                                  std::uint64_t offset, int rwf_flags) {
+  return impl_->transfer(Operation::Kind::readv, fd, segments, offset, rwf_flags);
+}
+
 Awaitable<Result<std::size_t>> UringDevice::writev(int fd, std::span<const iovec> segments,
                                                    std::uint64_t offset, int rwf_flags) {
-  if (offset > max_offset || segments.size() > IOV_MAX) co_return errno_code(EINVAL);
-  Operation operation{.kind = Operation::Kind::writev,
-                      .fd = fd,
-                      .flags = rwf_flags,
-                      .offset = offset,
-                      .segments = segments,
-                      .handler = {}};
-  const int result = co_await impl_->perform(operation);
-  if (result < 0) co_return errno_code(-result);
-  co_return static_cast<std::size_t>(result);
+  return impl_->transfer(Operation::Kind::writev, fd, segments, offset, rwf_flags);
 }
 
 Awaitable<Result<>> UringDevice::sync(int fd, SyncKind kind, std::uint64_t offset,

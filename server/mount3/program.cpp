@@ -1,6 +1,7 @@
 #include "server/mount3/program.h"
 
 #include "server/mount3/path.h"
+#include "server/rpc/arguments.h"
 #include "storage/filesystem.h"
 #include "xdr/mount3.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 using rpc::Awaitable;
 using rpc::Call;
+using rpc::decode_arguments;
+using rpc::garbage_args;
 using rpc::Reply;
 using storage::Result;
 
@@ -21,23 +24,11 @@ Service& self(void* service) {
   return *static_cast<Service*>(service);
 }
 
-Reply garbage_args() {
-  Reply reply;
-  reply.status = Reply::Status::garbage_args;
-  return reply;
-}
-
 template <class Results>
 Reply answer(const Results& results) {
   Reply reply;
   xdr::encode(reply.results, results);
   return reply;
-}
-
-/// NULL and UMNTALL take no arguments, DUMP and EXPORT neither: bytes after the header are not
-/// looked at, as nothing would be done with them.
-bool decode_path(Call& call, xdr::dirpath_args& arguments) {
-  return xdr::decode(call.arguments, arguments) && call.arguments.remaining() == 0;
 }
 
 /// The directory that `below` names under the export, walked as the client.
@@ -118,7 +109,7 @@ Awaitable<Reply> null(void* /*service*/, Call& /*call*/) {
 
 Awaitable<Reply> mnt_v3(void* service, Call& call) {
   xdr::dirpath_args arguments;
-  if (!decode_path(call, arguments)) co_return garbage_args();
+  if (!decode_arguments(call, arguments)) co_return garbage_args();
   const auto handle = co_await mount(self(service), call, arguments.path.value);
   if (!handle) co_return answer(xdr::mountres3(status_of(handle.error())));
   xdr::mountres3_ok ok;
@@ -130,7 +121,7 @@ Awaitable<Reply> mnt_v3(void* service, Call& call) {
 
 Awaitable<Reply> mnt_v1(void* service, Call& call) {
   xdr::dirpath_args arguments;
-  if (!decode_path(call, arguments)) co_return garbage_args();
+  if (!decode_arguments(call, arguments)) co_return garbage_args();
   const auto handle = co_await mount(self(service), call, arguments.path.value);
   if (!handle) {
     co_return answer(xdr::fhstatus(static_cast<std::uint32_t>(errno_of(handle.error()))));
@@ -154,7 +145,7 @@ Awaitable<Reply> dump(void* service, Call& /*call*/) {
 
 Awaitable<Reply> umnt(void* service, Call& call) {
   xdr::dirpath_args arguments;
-  if (!decode_path(call, arguments)) co_return garbage_args();
+  if (!decode_arguments(call, arguments)) co_return garbage_args();
   if (auto path = normalised(arguments.path.value)) {
     const MountList::Entry entry{call.client.to_string(), std::move(*path)};
     self(service).mounts.remove(entry);
@@ -187,7 +178,8 @@ Awaitable<Reply> export_(void* service, Call& /*call*/) {
   co_return answer(list);
 }
 
-// None is held in the duplicate request cache: done twice they do the same.
+// None is held in the duplicate request cache: done twice they do the same. Of those that take no
+// arguments bytes after the header are not looked at, as nothing would be done with them.
 constexpr std::array<rpc::Procedure, 6> procedures_v3{{{"NULL", null, false},
                                                        {"MNT", mnt_v3, false},
                                                        {"DUMP", dump, false},

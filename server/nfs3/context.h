@@ -5,6 +5,7 @@
 #include "server/nfs3/convert.h"
 #include "server/nfs3/service.h"
 #include "server/nfs3/status.h"
+#include "server/rpc/arguments.h"
 #include "server/rpc/program.h"
 #include "storage/filesystem.h"
 #include "xdr/nfs3.h"
@@ -18,6 +19,8 @@ namespace selvage::server::nfs3 {
 template <class T = void>
 using Awaitable = boost::asio::awaitable<T>;
 using rpc::Call;
+using rpc::decode_arguments;
+using rpc::garbage_args;
 using rpc::Reply;
 using storage::Result;
 
@@ -58,18 +61,6 @@ xdr::nfs_fh3 handle_of(const void* service, const Target& target, const storage:
 /// What attributes are to be had for a reply that reports an error: none if the object is gone.
 Awaitable<xdr::post_op_attr> current_attributes(const Target& target, storage::Caller caller);
 Awaitable<xdr::wcc_data> current_wcc(const Target& target, storage::Caller caller);
-
-/// False if the arguments are malformed, or bytes follow them: garbage_args().
-template <class Args>
-bool decode_arguments(Call& call, Args& arguments) {
-  return xdr::decode(call.arguments, arguments) && call.arguments.remaining() == 0;
-}
-
-inline Reply garbage_args() {
-  Reply reply;
-  reply.status = Reply::Status::garbage_args;
-  return reply;
-}
 
 template <class Results>
 Reply answer(const Results& results) {
