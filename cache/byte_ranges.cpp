@@ -85,6 +85,19 @@ bool ByteRanges::covers(std::uint32_t begin, std::uint32_t end) const {
   return false;
 }
 
+ByteRanges::Run ByteRanges::next(std::uint32_t from) const {
+  if (!bitmap_.empty()) {
+    while (from < size_ && !bit(from)) ++from;
+    std::uint32_t end = from;
+    while (end < size_ && bit(end)) ++end;
+    return {from, end};
+  }
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    if (ranges_[i].end > from) return {std::max(from, ranges_[i].begin), ranges_[i].end};
+  }
+  return {size_, size_};
+}
+
 void ByteRanges::set_bits(std::uint32_t begin, std::uint32_t end) {
   for_each_word(begin, end, [&](std::size_t i, std::uint64_t mask) { bitmap_[i] |= mask; });
 }

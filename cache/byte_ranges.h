@@ -24,6 +24,12 @@ class ByteRanges {
   void erase_from(std::uint32_t begin);
   void clear();
 
+  /// The first run of members that ends after `from`, cut to start at `from` or later; {size, size}
+  /// if there is none. `for (auto r = s.next(0); r.begin < r.end; r = s.next(r.end))` visits all.
+  struct Run {
+    std::uint32_t begin, end;
+  };
+  Run next(std::uint32_t from) const;
   /// Whether all of [begin, end) is in the set; true for an empty range.
   bool covers(std::uint32_t begin, std::uint32_t end) const;
   bool complete() const { return covers(0, size_); }
@@ -35,6 +41,7 @@ class ByteRanges {
   static constexpr std::size_t max_in_place = 4;
 
   void set_bits(std::uint32_t begin, std::uint32_t end);
+  bool bit(std::uint32_t at) const { return (bitmap_[at / 64] >> (at % 64) & 1) != 0; }
 
   std::uint32_t size_;
   std::uint32_t count_ = 0;                 // Ranges in place: sorted, apart by at least a byte.

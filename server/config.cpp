@@ -114,11 +114,13 @@ storage::EdgeMode edge_mode(config::Edges::Mode mode) {
       return storage::EdgeMode::buffered;
     case config::Edges::dontcache:
       return storage::EdgeMode::dontcache;
-    case config::Edges::auto_:
     case config::Edges::pagecache:
+      return storage::EdgeMode::pagecache;
+    case config::Edges::auto_:
+    case config::Edges::assemble:
       break;
   }
-  return storage::EdgeMode::pagecache;
+  return storage::EdgeMode::assemble;
 }
 
 storage::Stability stability(config::Export::Stability floor) {
@@ -177,6 +179,7 @@ Parsed<ExportConfig> to_export(const config::Export& from, const Locate& locate)
   }
   options.stable_floor = stability(from.stable_floor());
   if (from.has_sync()) options.sync = from.sync();
+  if (from.has_exclusive()) options.exclusive = from.exclusive();
   to.origin = locate("path", -1);
   return to;
 }

@@ -12,6 +12,7 @@
 namespace selvage::server {
 namespace {
 
+using storage::CombinerCounters;
 using storage::Counter;
 using storage::DataCounters;
 
@@ -49,6 +50,11 @@ std::uint64_t indexed(const DataCounters& counters) {
   return (counters.*Member)[Index].get();
 }
 
+template <Counter CombinerCounters::* Member>
+std::uint64_t combined(const DataCounters& counters) {
+  return (counters.combiner.*Member).get();
+}
+
 constexpr std::array data_rows{
     DataRow{"writes", plain<&DataCounters::writes>},
     DataRow{"write_bytes", plain<&DataCounters::write_bytes>},
@@ -70,6 +76,20 @@ constexpr std::array data_rows{
     DataRow{"boundary_dropped", plain<&DataCounters::boundary_dropped>},
     DataRow{"boundary_drop_failed", plain<&DataCounters::boundary_drop_failed>},
     DataRow{"boundary_orphaned", plain<&DataCounters::boundary_orphaned>},
+    DataRow{"assemble_batches", combined<&CombinerCounters::batches>},
+    DataRow{"assemble_batch_writes", combined<&CombinerCounters::batch_writes>},
+    DataRow{"assemble_runs", combined<&CombinerCounters::runs>},
+    DataRow{"assemble_run_pieces", combined<&CombinerCounters::run_pieces>},
+    DataRow{"assemble_pages_whole", combined<&CombinerCounters::pages_whole>},
+    DataRow{"assemble_pages_read", combined<&CombinerCounters::pages_read>},
+    DataRow{"assemble_pages_partial", combined<&CombinerCounters::pages_partial>},
+    DataRow{"assemble_tails", combined<&CombinerCounters::tails>},
+    DataRow{"assemble_waits", combined<&CombinerCounters::waits>},
+    DataRow{"assemble_barriers", combined<&CombinerCounters::barriers>},
+    DataRow{"leases_held", plain<&DataCounters::leases_held>},
+    DataRow{"leases_refused", plain<&DataCounters::leases_refused>},
+    DataRow{"leases_broken", plain<&DataCounters::leases_broken>},
+    DataRow{"leases_late", plain<&DataCounters::leases_late>},
     DataRow{"direct_fallbacks", plain<&DataCounters::direct_fallbacks>},
     DataRow{"bounce_copies", plain<&DataCounters::bounce_copies>},
     DataRow{"reads", plain<&DataCounters::reads>},

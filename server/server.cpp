@@ -95,9 +95,11 @@ std::string_view name(storage::EdgeMode mode) {
     case storage::EdgeMode::dontcache:
       return "dontcache";
     case storage::EdgeMode::pagecache:
+      return "pagecache";
+    case storage::EdgeMode::assemble:
       break;
   }
-  return "pagecache";
+  return "assemble";
 }
 
 std::string_view name(Squash squash) {

@@ -5,13 +5,20 @@ namespace {
 
 FileType type_of(std::uint32_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFDIR: return FileType::directory;
-    case S_IFBLK: return FileType::block;
-    case S_IFCHR: return FileType::character;
-    case S_IFLNK: return FileType::symlink;
-    case S_IFSOCK: return FileType::socket;
-    case S_IFIFO: return FileType::fifo;
-    default: return FileType::regular;
+    case S_IFDIR:
+      return FileType::directory;
+    case S_IFBLK:
+      return FileType::block;
+    case S_IFCHR:
+      return FileType::character;
+    case S_IFLNK:
+      return FileType::symlink;
+    case S_IFSOCK:
+      return FileType::socket;
+    case S_IFIFO:
+      return FileType::fifo;
+    default:
+      return FileType::regular;
   }
 }
 

@@ -27,6 +27,20 @@ struct Counter {
   std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
 };
 
+/// Edge mode `assemble` (write_combiner.h).
+struct CombinerCounters {
+  Counter batches;
+  Counter batch_writes;   ///< WRITEs in them.
+  Counter runs;           ///< O_DIRECT writes issued.
+  Counter run_pieces;     ///< Segments in them.
+  Counter pages_whole;    ///< Edge pages written whole.
+  Counter pages_read;     ///< Read from the device to be merged.
+  Counter pages_partial;  ///< Written before they were whole.
+  Counter tails;          ///< Buffered writes at the end of the file.
+  Counter waits;          ///< Requests that waited for one more batch (grace).
+  Counter barriers;
+};
+
 struct DataCounters {
   std::array<Counter, plan_reasons> writes_by_reason;
   Counter writes, write_bytes, write_errors, short_writes;
@@ -38,14 +52,19 @@ struct DataCounters {
   Counter syncs_shared;                   ///< WRITEs and COMMITs served by another's sync.
   Counter sync_errors;
   Counter verifier_changes;
-  Counter boundary_asked;      ///< Boundary pages asked about.
-  Counter boundary_completed;  ///< Pages completed by a WRITE of ours.
-  Counter boundary_dropped;    ///< Pages released from the page cache.
+  Counter boundary_asked;        ///< Boundary pages asked about.
+  Counter boundary_completed;    ///< Pages completed by a WRITE of ours.
+  Counter boundary_dropped;      ///< Pages released from the page cache.
   Counter boundary_drop_failed;  ///< Pages that were still cached after posix_fadvise.
-  Counter boundary_orphaned;   ///< Pages whose neighbour never came.
-  Counter direct_fallbacks;    ///< WRITEs and READs that could not go O_DIRECT though asked to.
-  Counter bounce_copies;       ///< Payloads copied because memory and file were not congruent.
+  Counter boundary_orphaned;     ///< Pages whose neighbour never came.
+  Counter direct_fallbacks;      ///< WRITEs and READs that could not go O_DIRECT though asked to.
+  Counter bounce_copies;         ///< Payloads copied because memory and file were not congruent.
   Counter files_opened, files_closed, close_errors;
+  CombinerCounters combiner;
+  Counter leases_held;     ///< Ever taken.
+  Counter leases_refused;  ///< Somebody else had the file open.
+  Counter leases_broken;   ///< Given up because somebody opened the file.
+  Counter leases_late;     ///< Given up too late: the kernel had let the opener in.
 };
 
 }  // namespace selvage::storage

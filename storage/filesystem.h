@@ -65,8 +65,8 @@ enum class CreateMode : std::uint8_t { unchecked, guarded, exclusive };
 
 struct CreateRequest {
   CreateMode mode = CreateMode::unchecked;
-  SetAttributes attributes;     ///< Not with exclusive.
-  std::uint64_t verifier = 0;   ///< With exclusive: all 64 bits are kept with the file.
+  SetAttributes attributes;    ///< Not with exclusive.
+  std::uint64_t verifier = 0;  ///< With exclusive: all 64 bits are kept with the file.
 };
 
 struct MknodRequest {
@@ -79,8 +79,8 @@ struct MknodRequest {
 struct DirectoryEntry {
   std::uint64_t fileid = 0;
   std::string name;
-  std::uint64_t cookie = 0;   ///< The file system's own: where the next READDIR goes on.
-  std::optional<Node> node;   ///< Only if asked for and to be had.
+  std::uint64_t cookie = 0;  ///< The file system's own: where the next READDIR goes on.
+  std::optional<Node> node;  ///< Only if asked for and to be had.
 };
 
 /// Called on a pool thread for each entry; false if the entry no longer fits (it is then not
@@ -99,7 +99,7 @@ struct FileSystemUsage {
 
 struct FileSystemLimits {
   std::uint64_t max_file_size;
-  std::uint32_t max_name;   ///< Bytes.
+  std::uint32_t max_name;  ///< Bytes.
   std::uint32_t max_links;
 };
 
@@ -147,13 +147,13 @@ class FileSystem {
   virtual Awaitable<Result<ReadlinkResult>> readlink(Caller caller, ObjectId object) = 0;
   virtual Awaitable<Result<CreateResult>> create(Caller caller, ObjectId directory,
                                                  std::string name, CreateRequest request) = 0;
-  virtual Awaitable<Result<CreateResult>> mkdir(Caller caller, ObjectId directory,
-                                                std::string name, SetAttributes attributes) = 0;
+  virtual Awaitable<Result<CreateResult>> mkdir(Caller caller, ObjectId directory, std::string name,
+                                                SetAttributes attributes) = 0;
   virtual Awaitable<Result<CreateResult>> symlink(Caller caller, ObjectId directory,
                                                   std::string name, std::string target,
                                                   SetAttributes attributes) = 0;
-  virtual Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory,
-                                                std::string name, MknodRequest request) = 0;
+  virtual Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory, std::string name,
+                                                MknodRequest request) = 0;
   /// Returns the directory's attributes afterwards. remove: anything but a directory.
   virtual Awaitable<Result<Attributes>> remove(Caller caller, ObjectId directory,
                                                std::string name) = 0;
@@ -178,8 +178,8 @@ class FileSystem {
   virtual Awaitable<Result<WriteResult>> write(Caller caller, ObjectId file,
                                                WriteRequest request) = 0;
   /// count 0: to the end of the file.
-  virtual Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file,
-                                                 std::uint64_t offset, std::uint32_t count) = 0;
+  virtual Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file, std::uint64_t offset,
+                                                 std::uint32_t count) = 0;
 
   /// Syncs and closes every file; errors change the verifier and are returned (the first).
   virtual Awaitable<Result<>> close(Worker& worker) = 0;

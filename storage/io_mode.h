@@ -17,6 +17,8 @@ enum class EdgeMode : std::uint8_t {
   pagecache,  ///< Buffered; a page leaves the cache once it is complete (boundary tracker).
   buffered,   ///< Buffered and kept.
   dontcache,  ///< RWF_DONTCACHE: the naive split.
+  assemble,   ///< Assembled in memory and written whole, where a lease proves that the server is
+              ///< the file's only writer; `pagecache` for the others.
 };
 
 /// What statx(2) says of a file's O_DIRECT (STATX_DIOALIGN, STATX_DIO_READ_ALIGN), bytes.

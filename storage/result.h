@@ -17,7 +17,9 @@ template <class T = void>
 using Result = boost::system::result<T, ErrorCode>;
 
 /// An errno value as an error code.
-inline ErrorCode errno_code(int error) { return {error, boost::system::system_category()}; }
+inline ErrorCode errno_code(int error) {
+  return {error, boost::system::system_category()};
+}
 
 enum class Errc {
   bad_handle = 1,  ///< A file handle that this server did not make, or damaged (NFS3ERR_BADHANDLE).
@@ -30,7 +32,9 @@ enum class Errc {
 };
 
 const boost::system::error_category& storage_category();
-inline ErrorCode make_error_code(Errc e) { return {static_cast<int>(e), storage_category()}; }
+inline ErrorCode make_error_code(Errc e) {
+  return {static_cast<int>(e), storage_category()};
+}
 
 }  // namespace selvage::storage
 

@@ -20,6 +20,8 @@ class Suspended {
   Suspended(const Suspended&) = delete;
   Suspended& operator=(const Suspended&) = delete;
 
+  Worker& worker() const { return worker_; }
+
   /// Returns once resumed, at once if that was before. Once, on the worker's own thread.
   Awaitable<> wait();
 

@@ -1,5 +1,6 @@
 #include "storage/worker.h"
 
+#include "storage/local/lease.h"
 #include "storage/pool_device.h"
 #include "storage/thread_identity.h"
 #include "storage/uring_device.h"
@@ -51,6 +52,7 @@ struct Runtime::Impl {
 
 void Runtime::Impl::start() {
   ::signal(SIGPIPE, SIG_IGN);
+  block_lease_signals();
   const ScopedSignalBlock blocked;
   std::vector<std::future<void>> started;
   for (unsigned index = 0; index < std::max(options.workers, 1U); ++index) {

@@ -47,7 +47,8 @@ class Runtime {
     std::function<std::unique_ptr<IoDevice>(std::unique_ptr<IoDevice>)> wrap_device{};
   };
 
-  /// Starts all threads; returns when every device exists.
+  /// Starts all threads; returns when every device exists. The calling thread, the process's first
+  /// as a rule, blocks the signals of lease breaks from then on (local/lease.h).
   explicit Runtime(Options options);
   /// stop(), if not called before.
   ~Runtime();

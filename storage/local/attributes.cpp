@@ -105,7 +105,9 @@ Awaitable<Result<Attributes>> LocalFileSystem::getattr(Caller caller, ObjectId o
     if (!opened) return opened.error();
     return opened->attributes;
   };
-  co_return co_await Impl::run(caller.worker, job);
+  auto attributes = co_await Impl::run(caller.worker, job);
+  if (attributes) impl_->data.files().show(object, *attributes);
+  co_return attributes;
 }
 
 Awaitable<Result<AccessResult>> LocalFileSystem::access(Caller caller, ObjectId object) {
@@ -121,7 +123,9 @@ Awaitable<Result<AccessResult>> LocalFileSystem::access(Caller caller, ObjectId 
     result.execute = check_access(fd, X_OK).has_value();
     return result;
   };
-  co_return co_await Impl::run(caller.worker, job);
+  auto result = co_await Impl::run(caller.worker, job);
+  if (result) impl_->data.files().show(object, result->attributes);
+  co_return result;
 }
 
 Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId object,
@@ -147,7 +151,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId o
   }
 
   struct Changed {
-    Attributes after;
+    Attributes after{};
     UniqueFd directory;
   };
   auto job = [&]() -> Result<Changed> {
@@ -161,8 +165,9 @@ Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId o
       changed.directory = std::move(directory->fd);
     }
     const std::lock_guard lock(impl_->attribute_locks.of(object));
-    const auto before = attributes_of(fd);
+    auto before = attributes_of(fd);
     if (!before) return before.error();
+    impl_->data.files().show(object, *before);
     if (guard_ctime && !same_time(*guard_ctime, before->ctime)) {
       return make_error_code(Errc::not_sync);
     }
@@ -174,9 +179,27 @@ Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId o
     changed.after = *after;
     return changed;
   };
-  auto changed = co_await Impl::run(caller.worker, job);
-  if (file) file->attributes_changed();
-  if (!changed) co_return changed.error();
+  Result<Changed> changed = errno_code(ECANCELED);
+  if (file && !set.nothing()) {
+    const File::Work work = [&]() -> Awaitable<Result<>> {
+      changed = co_await Impl::run(caller.worker, job);
+      if (!changed) co_return changed.error();
+      co_return Result<>();
+    };
+    const auto done = co_await file->exclusive(caller.worker, work);
+    if (!done) {
+      file->attributes_changed();
+      // It was taken from under us by a local opener: once more, by another way.
+      if (done.error() == errno_code(ECANCELED)) {
+        co_return co_await setattr(caller, object, set, guard_ctime);
+      }
+      co_return done.error();
+    }
+    file->attributes_changed();
+  } else {
+    changed = co_await Impl::run(caller.worker, job);
+    if (!changed) co_return changed.error();
+  }
   if (set.nothing() || !impl_->options.sync) co_return changed->after;
 
   Result<> durable;

@@ -280,6 +280,10 @@ Awaitable<Result<CreateResult>> LocalFileSystem::create(Caller caller, ObjectId 
   };
   auto made = co_await Impl::run(caller.worker, job);
   if (!made) co_return made.error();
+  if (made->existed) {
+    Node& node = made->result.node;
+    impl_->data.files().show(node.id, node.attributes);
+  }
   const bool resize = made->existed && request.attributes.size.has_value();
   auto result = co_await impl_->make_durable(caller.worker, directory, std::move(*made));
   if (!result || !resize) co_return result;

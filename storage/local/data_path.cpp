@@ -1,9 +1,11 @@
 #include "storage/local/data_path.h"
 
+#include "storage/aligned_memory.h"
 #include "storage/local/janitor.h"
 #include "storage/local/open_file_table.h"
 #include "storage/local/read_engine.h"
 #include "storage/local/write_engine.h"
+#include "storage/write_plan.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,7 +25,7 @@ std::size_t index_of(Stability stability) {
 struct DataPath::Impl {
   Impl(const ObjectOpener& opener, const ExportOptions& options, DataCounters& counters,
        Runtime& runtime)
-      : context(opener, options, counters),
+      : context(opener, options, counters, runtime.worker(0)),
         table(context),
         reads(context),
         writes(make_split_engine(context)),
@@ -36,6 +38,8 @@ struct DataPath::Impl {
   Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
   Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
                                          std::uint32_t count);
+  Awaitable<Result<WriteResult>> assemble(Worker& worker, OpenFile& file, WriteCombiner& combiner,
+                                          const WriteRequest& request);
 
   DataContext context;
   OpenFileTable table;
@@ -56,18 +60,36 @@ FileTable& DataPath::files() {
 Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::Impl::open(Caller caller, const ObjectId& id,
                                                                   OpenFor use, Right right) {
   if (right == Right::write && context.options.read_only) co_return errno_code(EROFS);
-  auto file = co_await table.open_file(caller.worker, id, use);
-  if (file.has_error()) co_return file;
-  const auto allowed = co_await (*file)->authorise(caller, right);
-  if (allowed.has_error()) co_return allowed.error();
-  co_return file;
+  for (;;) {
+    auto file = co_await table.open_file(caller.worker, id, use);
+    if (file.has_error()) co_return file;
+    const auto allowed = co_await (*file)->authorise(caller, right);
+    if (allowed.has_error()) co_return allowed.error();
+    if (!(*file)->stale()) co_return file;
+  }
 }
+
+namespace {
+
+/// The file left edge mode `assemble` before it came to the request: open it again.
+template <class T>
+Awaitable<bool> again(Worker& worker, OpenFile& file, const Result<T>& result) {
+  if (!result.has_error() || result.error() != errno_code(ECANCELED)) co_return false;
+  co_await file.leave_assembly(worker, false);  // Is under way: waits for its end.
+  co_return true;
+}
+
+}  // namespace
 
 Awaitable<Result<ReadResult>> DataPath::Impl::read(Caller caller, const ObjectId& id,
                                                    std::uint64_t offset, std::uint32_t count) {
-  const auto file = co_await open(caller, id, OpenFor::reading, Right::read);
-  if (file.has_error()) co_return file.error();
-  co_return co_await reads.read(caller.worker, **file, offset, count);
+  for (;;) {
+    const auto file = co_await open(caller, id, OpenFor::reading, Right::read);
+    if (file.has_error()) co_return file.error();
+    auto result = co_await reads.read(caller.worker, **file, offset, count);
+    const bool reopen = co_await again(caller.worker, **file, result);
+    if (!reopen) co_return result;
+  }
 }
 
 Awaitable<Result<ReadResult>> DataPath::read(Caller caller, const ObjectId& id,
@@ -89,13 +111,22 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
   // verifier that a COMMIT will answer.
   WriteResult result;
   result.verifier = context.verifier.get();
-  const auto file = co_await open(caller, id, OpenFor::writing, Right::write);
+  auto file = co_await open(caller, id, OpenFor::writing, Right::write);
   if (file.has_error()) co_return file.error();
   if (request.offset > max_offset || request.data.size() > max_offset - request.offset) {
     co_return errno_code(EFBIG);
   }
   if (const auto error = (*file)->take_kept_error()) co_return *error;
   request.stability = std::max(request.stability, context.options.stable_floor);
+  for (;;) {
+    const auto combiner = (*file)->combiner();
+    if (!combiner || request.data.empty()) break;
+    auto assembled = co_await assemble(caller.worker, **file, *combiner, request);
+    const bool reopen = co_await again(caller.worker, **file, assembled);
+    if (!reopen) co_return assembled;
+    file = co_await open(caller, id, OpenFor::writing, Right::write);
+    if (file.has_error()) co_return file.error();
+  }
   if (!request.data.empty()) {
     const auto count = co_await writes->write(caller.worker, **file, request);
     if (count.has_error()) co_return count.error();
@@ -105,6 +136,36 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
   if (after.has_error()) co_return after.error();
   result.committed = request.stability;
   result.after = *after;
+  co_return result;
+}
+
+Awaitable<Result<WriteResult>> DataPath::Impl::assemble(Worker& worker, OpenFile& file,
+                                                        WriteCombiner& combiner,
+                                                        const WriteRequest& request) {
+  const WritePolicy policy{IoMode::direct, EdgeMode::assemble, 1};
+  const auto address = reinterpret_cast<std::uintptr_t>(request.data.data());
+  const WritePlan plan =
+      plan_write(request.offset, request.data.size(), address, file.alignment(), policy);
+  context.counters.writes_by_reason[static_cast<std::size_t>(plan.reason)].add();
+  std::span<const std::byte> data = request.data;
+  std::optional<AlignedMemory> copy;
+  if (plan.bounce) {
+    const std::uint64_t shift = request.offset % plan.page_size;
+    copy.emplace(shift + data.size(), plan.page_size);
+    std::copy(data.begin(), data.end(), copy->data() + shift);
+    data = {copy->data() + shift, data.size()};
+    context.counters.bounce_copies.add();
+  }
+  auto result =
+      co_await combiner.write(worker, request.offset, data, request.stability, file.has_set_id());
+  if (result.has_error()) co_return result;
+  if (request.stability == Stability::unstable) file.wrote_unsynced();
+  const auto after = file.observe(result->after);
+  if (after.has_error()) co_return after.error();
+  if (context.edge_budget.over()) {
+    const auto done = co_await combiner.write_out(worker, false);
+    if (done.has_error() && done.error() != errno_code(ECANCELED)) file.keep_error(done.error());
+  }
   co_return result;
 }
 
@@ -128,9 +189,25 @@ Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const Obje
                                                        std::uint64_t offset, std::uint32_t count) {
   // Not in the table is no reason to do nothing: its bytes may have been written back with an
   // error that only an fsync will tell.
-  const auto file = co_await open(caller, id, OpenFor::reading, Right::write);
+  auto file = co_await open(caller, id, OpenFor::reading, Right::write);
   if (file.has_error()) co_return file.error();
   const bool all = count == 0 || offset > max_offset - count;
+  while (const auto combiner = (*file)->combiner()) {
+    const std::uint64_t covered = (*file)->written();
+    auto committed = co_await combiner->commit(caller.worker, offset, all ? 0 : count);
+    const bool reopen = co_await again(caller.worker, **file, committed);
+    if (!reopen) {
+      const auto kept_error = (*file)->take_kept_error();
+      if (committed.has_error()) co_return committed;
+      if (kept_error) co_return *kept_error;
+      if (offset == 0 && all) (*file)->mark_synced(covered);
+      const auto after = (*file)->observe(committed->after);
+      if (after.has_error()) co_return after.error();
+      co_return committed;
+    }
+    file = co_await open(caller, id, OpenFor::reading, Right::write);
+    if (file.has_error()) co_return file.error();
+  }
   const auto synced = co_await writes->commit(caller.worker, **file,
                                               offset > max_offset ? 0 : offset, all ? 0 : count);
   const auto kept = (*file)->take_kept_error();

@@ -90,8 +90,11 @@ Awaitable<> Janitor::tend(Worker& worker, Time now) {
       found->second->drop_list().add({&run, 1}, {});
     }
     // A file that is referred to cannot make room for another.
-    std::erase_if(files, [](const auto& file) { return !file->wants_write_back(); });
+    std::erase_if(files,
+                  [](const auto& file) { return !file->wants_write_back() && !file->combiner(); });
     for (const auto& file : files) {
+      co_await file->tend(worker, now);
+      if (!file->wants_write_back()) continue;
       auto work = [&file, time = now - write_back_age] {
         file->write_back(time);
         return true;

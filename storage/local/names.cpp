@@ -34,7 +34,9 @@ Awaitable<Result<LookupResult>> LocalFileSystem::lookup(Caller caller, ObjectId 
     if (!after) return after.error();
     return LookupResult{*node, *after};
   };
-  co_return co_await Impl::run(caller.worker, job);
+  auto found = co_await Impl::run(caller.worker, job);
+  if (found) impl_->data.files().show(found->node.id, found->node.attributes);
+  co_return found;
 }
 
 Awaitable<Result<ReadlinkResult>> LocalFileSystem::readlink(Caller caller, ObjectId object) {

@@ -2,6 +2,9 @@
 
 #include "storage/write_plan.h"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,7 +73,7 @@ Result<std::shared_ptr<const Descriptors>> open_descriptors(DataContext& context
 }  // namespace
 
 Descriptors::~Descriptors() {
-  for (const int fd : {direct, buffered}) {
+  for (const int fd : {direct == buffered ? -1 : direct, buffered}) {
     if (fd < 0 || ::close(fd) == 0) continue;
     context.counters.close_errors.add();
     context.verifier.failed(errno_code(errno));
@@ -84,7 +87,7 @@ class OpenFile::Opening {
   ~Opening() { file_.opened(use_, std::move(result)); }
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
-  Result<std::shared_ptr<const Descriptors>> result = errno_code(ENOMEM);
+  Result<Opened> result = errno_code(ENOMEM);
 
  private:
   OpenFile& file_;
@@ -107,7 +110,7 @@ Awaitable<Result<>> OpenFile::ensure_open(Worker& worker, OpenFor use) {
     std::shared_ptr<Opener> wait;
     {
       const std::lock_guard lock(mutex_);
-      if (descriptors_ && (use == OpenFor::reading || descriptors_->writable)) {
+      if (descriptors_ && !stale_ && (use == OpenFor::reading || descriptors_->writable)) {
         co_return Result<>();
       }
       if (opening_) {
@@ -123,14 +126,55 @@ Awaitable<Result<>> OpenFile::ensure_open(Worker& worker, OpenFor use) {
   Result<> done;
   {
     Opening opening(*this, use);
-    auto open = [this, use] { return open_descriptors(context_, id_, use); };
+    const bool assemble = may_assemble();
+    auto open = [this, use, assemble] { return open_now(use, assemble); };
     opening.result = co_await worker.pool.run(open);
     if (opening.result.has_error()) done = opening.result.error();
   }
   co_return done;
 }
 
-void OpenFile::opened(OpenFor use, Result<std::shared_ptr<const Descriptors>> result) {
+bool OpenFile::may_assemble() const {
+  const ExportOptions& options = context_.options;
+  if (options.edges != EdgeMode::assemble || options.write != IoMode::direct) return false;
+  const std::lock_guard lock(mutex_);
+  // A second description of ours would break the lease.
+  return (!descriptors_ || stale_) && !read_only_ &&
+         lease_retry_ <= std::chrono::steady_clock::now();
+}
+
+Result<OpenFile::Opened> OpenFile::open_now(OpenFor use, bool assemble) {
+  if (assemble) {
+    auto broken = [weak = weak_from_this(), &context = context_] {
+      auto file = weak.lock();
+      if (!file) return;
+      auto leave = [file, &context]() -> Awaitable<> {
+        context.counters.leases_broken.add();
+        co_await file->leave_assembly(context.background, false);
+      };
+      boost::asio::co_spawn(context.background.context, std::move(leave), boost::asio::detached);
+    };
+    auto assembled = AssembledFile::open(context_, id_, std::move(broken));
+    if (assembled.has_value()) {
+      context_.counters.leases_held.add();
+      return Opened{(*assembled)->descriptors(), *assembled};
+    }
+    if (assembled.error() == errno_code(EAGAIN)) {
+      context_.counters.leases_refused.add();
+    } else if (assembled.error() == errno_code(EOPNOTSUPP)) {
+      context_.notice(Fallback::no_lease,
+                      "no O_DIRECT or no leases here: edges=assemble works as edges=pagecache");
+    }
+    const std::lock_guard lock(mutex_);
+    lease_retry_ = std::chrono::steady_clock::now() +
+                   std::chrono::seconds(context_.options.lease_retry_seconds);
+  }
+  auto descriptors = open_descriptors(context_, id_, use);
+  if (descriptors.has_error()) return descriptors.error();
+  return Opened{*descriptors, nullptr};
+}
+
+void OpenFile::opened(OpenFor use, Result<Opened> result) {
   std::vector<std::shared_ptr<Opener>> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -138,7 +182,18 @@ void OpenFile::opened(OpenFor use, Result<std::shared_ptr<const Descriptors>> re
     waiting.swap(openers_);
     if (result.has_value()) {
       if (!descriptors_) context_.counters.files_opened.add();
-      read_only_ = std::exchange(descriptors_, *result);
+      auto before = std::exchange(descriptors_, result->descriptors);
+      // Those of an assembled file that was given up are good for nothing but statx(2).
+      read_only_ = stale_ ? nullptr : std::move(before);
+      stale_ = false;
+      assembled_ = result->assembled;
+      combiner_.reset();
+      if (assembled_) {
+        combiner_ = std::make_shared<WriteCombiner>(
+            assembled_, boundary_page_size(descriptors_->alignment), assembled_->size_at_open(),
+            context_.edge_budget, context_.verifier, context_.counters, context_.counters.combiner,
+            WriteCombiner::Limits{});
+      }
     }
   }
   for (const auto& one : waiting) {
@@ -156,6 +211,23 @@ std::shared_ptr<const Descriptors> OpenFile::descriptors() const {
 
 Awaitable<Result<>> OpenFile::sync(Worker& worker, SyncKind kind, std::uint64_t offset,
                                    std::uint64_t length) {
+  for (;;) {
+    const auto assembling = combiner();
+    if (!assembling) {
+      if (!stale()) break;
+      const auto reopened = co_await ensure_open(worker, OpenFor::reading);
+      if (reopened.has_error()) co_return reopened;
+      continue;
+    }
+    const std::uint64_t before = written();
+    const auto done = co_await assembling->write_out(worker, true);
+    if (done.has_error() && done.error() == errno_code(ECANCELED)) {
+      co_await leave_assembly(worker, false);  // Is under way: waits for its end.
+      continue;
+    }
+    if (done.has_value()) mark_synced(before);
+    co_return done;
+  }
   const auto open = descriptors();
   const std::uint64_t covered = written_.load(std::memory_order_acquire);
   const auto result = co_await commit_.sync(worker, open->buffered, kind, offset, length);
@@ -166,12 +238,16 @@ Awaitable<Result<>> OpenFile::sync(Worker& worker, SyncKind kind, std::uint64_t 
     stuck_.clear();
     context_.tracker.forget(key_);
   } else if (offset == 0 && length == 0) {
-    std::uint64_t before = synced_.load(std::memory_order_acquire);
-    while (before < covered &&
-           !synced_.compare_exchange_weak(before, covered, std::memory_order_acq_rel)) {
-    }
+    mark_synced(covered);
   }
   co_return result;
+}
+
+void OpenFile::mark_synced(std::uint64_t covered) {
+  std::uint64_t before = synced_.load(std::memory_order_acquire);
+  while (before < covered &&
+         !synced_.compare_exchange_weak(before, covered, std::memory_order_acq_rel)) {
+  }
 }
 
 Awaitable<Result<>> OpenFile::authorise(Caller caller, Right right) {
@@ -191,6 +267,7 @@ Awaitable<Result<>> OpenFile::authorise(Caller caller, Right right) {
     };
     const auto judged = co_await caller.worker.pool.run(ask);
     if (judged.has_error()) co_return judged.error();
+    mode_.store(judged->attributes.mode, std::memory_order_relaxed);
     access_.remember(caller.credentials, judged->rights, judged->attributes, generation, now);
     rights = judged->rights;
   }
@@ -200,10 +277,15 @@ Awaitable<Result<>> OpenFile::authorise(Caller caller, Right right) {
 }
 
 Result<Attributes> OpenFile::attributes_after() {
-  auto attributes = attributes_of(descriptors()->buffered);
+  const auto attributes = attributes_of(descriptors()->buffered);
   if (attributes.has_error()) return attributes;
-  access_.observe(*attributes);
-  if (attributes->nlink == 0) return errno_code(ESTALE);
+  return observe(shown(*attributes));
+}
+
+Result<Attributes> OpenFile::observe(Attributes attributes) {
+  access_.observe(attributes);
+  mode_.store(attributes.mode, std::memory_order_relaxed);
+  if (attributes.nlink == 0) return errno_code(ESTALE);
   return attributes;
 }
 

@@ -3,7 +3,9 @@
 
 #include "storage/group_commit.h"
 #include "storage/local/access_cache.h"
+#include "storage/local/assembled_file.h"
 #include "storage/local/data_context.h"
+#include "storage/local/descriptors.h"
 #include "storage/local/drop_list.h"
 #include "storage/local/file_table.h"
 #include "storage/page_cache.h"
@@ -17,25 +19,10 @@
 
 namespace selvage::storage {
 
-/// One generation of a file's descriptors. Immutable; closes them, and looks at the results: a
-/// failed close counts as lost data.
-struct Descriptors {
-  explicit Descriptors(DataContext& data_context) : context(data_context) {}
-  ~Descriptors();
-  Descriptors(const Descriptors&) = delete;
-  Descriptors& operator=(const Descriptors&) = delete;
-
-  DataContext& context;
-  int buffered = -1;  ///< Carries the file's write-back errors: all syncs go here.
-  int direct = -1;    ///< O_DIRECT; -1 where the file does not do it.
-  bool writable = false;
-  DirectAlignment alignment;
-};
-
 enum class Right : std::uint8_t { read, write };
 
 /// Any worker. Lives as long as the table or a request refers to it.
-class OpenFile final : public File {
+class OpenFile final : public File, public std::enable_shared_from_this<OpenFile> {
  public:
   OpenFile(DataContext& context, const ObjectId& id);
   ~OpenFile() override;
@@ -44,7 +31,8 @@ class OpenFile final : public File {
   int fd() const override { return descriptors()->buffered; }
   Awaitable<Result<>> sync(Worker& worker, SyncKind kind, std::uint64_t offset,
                            std::uint64_t length) override;
-  void attributes_changed() override { access_.clear(); }
+  Awaitable<Result<>> exclusive(Worker& worker, Work work) override;
+  void attributes_changed() override;
 
   /// Opens the descriptors if they are not open for that use yet. Those who come meanwhile share
   /// the attempt.
@@ -52,6 +40,26 @@ class OpenFile final : public File {
 
   /// @pre ensure_open() succeeded once. Hold the result for as long as a descriptor is used.
   std::shared_ptr<const Descriptors> descriptors() const;
+
+  /// The combiner while the file is in edge mode `assemble`, else null. A request of it may still
+  /// end with ECANCELED: then the file has left that mode, ensure_open() and go on from there.
+  std::shared_ptr<WriteCombiner> combiner() const;
+  /// Whether ensure_open() is needed (again): the file has left edge mode `assemble`.
+  bool stale() const;
+  /// Leaves edge mode `assemble`, if it is in it: writes out what memory holds, gives up the lease.
+  /// discard: the file was removed.
+  Awaitable<Result<>> leave_assembly(Worker& worker, bool discard);
+  /// The background's care for what memory holds.
+  Awaitable<> tend(Worker& worker, std::chrono::steady_clock::time_point now);
+  /// A set-user-id or set-group-id bit was there when last looked at: the next WRITE is to clear
+  /// it.
+  bool has_set_id() const { return (mode_.load(std::memory_order_relaxed) & 06000U) != 0; }
+  Attributes shown(Attributes attributes) const;
+  /// What was written before `covered` (see written()) has been synced.
+  void mark_synced(std::uint64_t covered);
+  std::uint64_t written() const { return written_.load(std::memory_order_acquire); }
+  /// Takes note of attributes seen after an operation.
+  Result<Attributes> observe(Attributes attributes);
 
   /// EACCES, EROFS, ... unless the caller has the right.
   Awaitable<Result<>> authorise(Caller caller, Right right);
@@ -101,7 +109,13 @@ class OpenFile final : public File {
   };
   std::vector<cache::PageRun> not_in_play(std::span<const cache::PageRun> runs) const;
   DropOutcome drop_counted(std::span<const cache::PageRun> runs);
-  void opened(OpenFor use, Result<std::shared_ptr<const Descriptors>> result);
+  struct Opened {
+    std::shared_ptr<const Descriptors> descriptors;
+    std::shared_ptr<AssembledFile> assembled;  // In edge mode `assemble`.
+  };
+  Result<Opened> open_now(OpenFor use, bool assemble);
+  bool may_assemble() const;
+  void opened(OpenFor use, Result<Opened> result);
 
   DataContext& context_;
   const ObjectId id_;
@@ -113,11 +127,20 @@ class OpenFile final : public File {
   std::atomic<std::uint64_t> written_{0};
   std::atomic<std::uint64_t> synced_{0};
   std::atomic<bool> direct_refused_{false};
+  std::atomic<std::uint32_t> mode_{0};
 
   mutable std::mutex mutex_;  // Of what follows. Never held across I/O.
   std::shared_ptr<const Descriptors> descriptors_;
   std::shared_ptr<const Descriptors> read_only_;  // Replaced by the first WRITE; fd() may have
                                                   // given it away.
+  std::shared_ptr<AssembledFile> assembled_;
+  std::shared_ptr<WriteCombiner> combiner_;
+  bool stale_ = false;    // descriptors_ are of an assembled file that was given up.
+  bool leaving_ = false;  // leave_assembly() is at it.
+  std::vector<std::shared_ptr<Suspended>> leavers_;
+  std::chrono::steady_clock::time_point lease_retry_;
+  std::uint64_t tended_batch_ = 0;
+  std::chrono::steady_clock::time_point tended_;
   bool opening_ = false;
   std::vector<std::shared_ptr<Opener>> openers_;
   std::optional<ErrorCode> kept_error_;

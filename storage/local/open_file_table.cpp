@@ -74,6 +74,21 @@ Result<std::shared_ptr<OpenFile>> OpenFileTable::find_or_add(const ObjectId& id)
   return entries_.front().file;
 }
 
+std::shared_ptr<OpenFile> OpenFileTable::find(const ObjectId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second->file;
+}
+
+void OpenFileTable::attributes_changed(const ObjectId& id) {
+  if (const auto file = find(id)) file->attributes_changed();
+}
+
+void OpenFileTable::show(const ObjectId& id, Attributes& attributes) {
+  if (context_.options.edges != EdgeMode::assemble) return;
+  if (const auto file = find(id)) attributes = file->shown(attributes);
+}
+
 Awaitable<> OpenFileTable::forget(Worker& worker, const ObjectId& id) {
   std::shared_ptr<OpenFile> file;
   {
@@ -84,6 +99,7 @@ Awaitable<> OpenFileTable::forget(Worker& worker, const ObjectId& id) {
     entries_.erase(found->second);
     by_id_.erase(found);
   }
+  co_await file->leave_assembly(worker, true);
   context_.tracker.forget(file->key());
   file->drop_list().clear();
   // The last close frees the file's space, which can take long.
@@ -118,6 +134,8 @@ Awaitable<bool> OpenFileTable::evict(Worker& worker, std::shared_ptr<OpenFile> f
     if (synced.has_error()) file->keep_error(synced.error());
   }
   if (file->has_kept_error() && !even_failed) co_return false;
+  if (file.use_count() != 2) co_return false;
+  co_await file->leave_assembly(worker, false);
   if (!remove_if_unused(file)) co_return false;
   auto let_go = [this, file = std::move(file)]() mutable {
     const auto pages = context_.tracker.take_file(file->key());
@@ -186,6 +204,7 @@ Awaitable<Result<>> OpenFileTable::close_all(Worker& worker) {
       const auto synced = co_await file->sync(worker, SyncKind::all, 0, 0);
       if (synced.has_error()) file->keep_error(synced.error());
     }
+    co_await file->leave_assembly(worker, false);
     const auto error = file->take_kept_error();
     if (error && first.has_value()) first = *error;
   }

@@ -23,6 +23,8 @@ class OpenFileTable final : public FileTable {
 
   Awaitable<Result<std::shared_ptr<File>>> open(Worker& worker, const ObjectId& id,
                                                 OpenFor use) override;
+  void attributes_changed(const ObjectId& id) override;
+  void show(const ObjectId& id, Attributes& attributes) override;
   Awaitable<> forget(Worker& worker, const ObjectId& id) override;
 
   /// open(), for the data path.
@@ -44,6 +46,7 @@ class OpenFileTable final : public FileTable {
   };
   using Entries = std::list<Entry>;  // Most recently used first.
 
+  std::shared_ptr<OpenFile> find(const ObjectId& id);
   /// The entry, made if there is room (or anyhow with `over_bound`); null if there is none.
   Result<std::shared_ptr<OpenFile>> find_or_add(const ObjectId& id);
   std::shared_ptr<OpenFile> least_recent_idle();

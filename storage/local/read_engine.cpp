@@ -18,7 +18,8 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
   ReadResult result;
   auto size_known = file.attributes_after();
   if (size_known.has_error()) co_return size_known.error();
-  IoMode mode = context_.options.read;
+  // An assembled file has one description, and that is O_DIRECT.
+  const IoMode mode = file.combiner() ? IoMode::direct : context_.options.read;
   for (int tries = 0; tries < growth_retries; ++tries) {
     const ReadPlan plan = plan_read(offset, count, file.alignment(), mode, size_known->size);
     if (plan.fallback) context_.counters.direct_fallbacks.add();
@@ -57,6 +58,10 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
 
 Awaitable<Result<std::size_t>> ReadEngine::fetch(Worker& worker, OpenFile& file, IoMode mode,
                                                  const iovec& into, std::uint64_t offset) {
+  if (const auto combiner = file.combiner()) {
+    const std::span<std::byte> to(static_cast<std::byte*>(into.iov_base), into.iov_len);
+    co_return co_await combiner->read(worker, to, offset);
+  }
   const auto open = file.descriptors();
   const std::span<const iovec> parts(&into, 1);
   if (mode == IoMode::direct) {

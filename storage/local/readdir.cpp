@@ -39,8 +39,10 @@ RawEntry raw_entry(const char* at) {
 
 class Listing {
  public:
-  Listing(const ObjectOpener& opener, const ObjectId& directory, int dirfd, bool with_nodes)
+  Listing(const ObjectOpener& opener, FileTable& files, const ObjectId& directory, int dirfd,
+          bool with_nodes)
       : opener_(opener),
+        files_(files),
         dirfd_(dirfd),
         with_nodes_(with_nodes),
         at_root_(directory == opener.root()),
@@ -96,12 +98,16 @@ class Listing {
     if (with_nodes_ && (!up || inside_)) {
       // One that vanished, that is a mount point or that the client may not look up has no node.
       auto node = opener_.node_at(dirfd_, looked_up);
-      if (node) entry.node = std::move(*node);
+      if (node) {
+        files_.show(node->id, node->attributes);
+        entry.node = std::move(*node);
+      }
     }
     return entry;
   }
 
   const ObjectOpener& opener_;
+  FileTable& files_;
   int dirfd_;
   bool with_nodes_;
   bool at_root_;
@@ -117,7 +123,7 @@ Awaitable<Result<ReaddirResult>> LocalFileSystem::readdir(Caller caller, ObjectI
     const auto opened = impl_->opener.open_directory(directory);
     if (!opened) return opened.error();
     const int dirfd = opened->fd.get();
-    const Listing listing(impl_->opener, directory, dirfd, with_nodes);
+    const Listing listing(impl_->opener, impl_->data.files(), directory, dirfd, with_nodes);
     const ScopedIdentity identity(caller.credentials);
     const auto may_read = check_access(dirfd, R_OK);
     if (!may_read) return may_read.error();

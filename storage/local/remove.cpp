@@ -192,6 +192,8 @@ Awaitable<Result<LinkResult>> LocalFileSystem::link(Caller caller, ObjectId file
   };
   auto linked = co_await Impl::run(caller.worker, job);
   if (!linked) co_return linked.error();
+  impl_->data.files().attributes_changed(file);
+  impl_->data.files().show(file, linked->result.file);
   const auto durable =
       co_await impl_->make_durable(caller.worker, directory, linked->directory.get());
   if (!durable) co_return durable.error();

@@ -143,7 +143,8 @@ Awaitable<Result<std::size_t>> SplitEngine::put_segments(Worker& worker, OpenFil
       if (segment.kind == SegmentKind::direct) {
         context_.counters.direct_fallbacks.add();
         segment.kind = SegmentKind::buffered;
-        segment.tracked = context_.options.edges == EdgeMode::pagecache;
+        segment.tracked = context_.options.edges == EdgeMode::pagecache ||
+                          context_.options.edges == EdgeMode::assemble;
       }
       Tracked* watched = nullptr;
       if (segment.tracked) {

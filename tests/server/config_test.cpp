@@ -113,7 +113,7 @@ TEST(ConfigFile, DefaultsOfAnExport) {
   EXPECT_FALSE(one.storage.read_only);
   EXPECT_EQ(one.storage.read, storage::IoMode::direct);
   EXPECT_EQ(one.storage.write, storage::IoMode::direct);
-  EXPECT_EQ(one.storage.edges, storage::EdgeMode::pagecache);
+  EXPECT_EQ(one.storage.edges, storage::EdgeMode::assemble);
   EXPECT_EQ(one.storage.min_middle_pages, 1U);
   EXPECT_EQ(one.storage.stable_floor, storage::Stability::unstable);
   EXPECT_TRUE(one.storage.sync);

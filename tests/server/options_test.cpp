@@ -94,8 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadLine{{"--export", "/a:access=ro,sync"}, "'sync' is not key=value"},
                     BadLine{{"--export", "/a:access=ro,access=rw"}, "access: given twice"},
                     BadLine{{"--export", "/a:access=x"}, "access: must be one of rw, ro"},
-                    BadLine{{"--export", "/a:edges=assemble"},
-                            "edges: must be one of auto, pagecache, buffered, dontcache"},
+                    BadLine{{"--export", "/a:edges=none"},
+                            "edges: must be one of auto, pagecache, buffered, dontcache, assemble"},
                     BadLine{{"--export", "/a:sync=maybe"}, "sync: must be yes or no"},
                     BadLine{{"--export", "/a:anonuid=-1"}, "anonuid: must be a number"},
                     BadLine{{"--export", "/a:anonuid=4294967296"}, "anonuid: must be a number"},
@@ -153,10 +153,10 @@ TEST(ExportArgument, EveryKey) {
   EXPECT_FALSE(one->storage.sync);
 }
 
-TEST(ExportArgument, AutoEdgesArePagecache) {
+TEST(ExportArgument, AutoEdgesAreAssemble) {
   const auto one = parse_export_argument("/srv:edges=auto,sync=yes,access=rw");
   ASSERT_TRUE(one) << one.error().message;
-  EXPECT_EQ(one->storage.edges, storage::EdgeMode::pagecache);
+  EXPECT_EQ(one->storage.edges, storage::EdgeMode::assemble);
   EXPECT_TRUE(one->storage.sync);
   EXPECT_FALSE(one->storage.read_only);
 }

@@ -1,0 +1,540 @@
+// The combiner against a simulated device that chooses every interleaving by seed. The file's
+// bytes, as READs and as crashes show them, are compared with what a history of the requests
+// allows, byte by byte: a byte holds what the last WRITE or truncate before it left, or what one
+// in flight at the same time did.
+
+#include "storage/write_combiner.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+
+namespace selvage::storage {
+namespace {
+
+constexpr std::uint32_t page_size = 64;
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+using Bytes = std::vector<std::byte>;
+
+// The device and the file system below: bytes, a size, and what of both is durable.
+class SimFile final : public CombinedFile {
+ public:
+  SimFile(std::mt19937_64& random, double fault_rate) : random_(random), fault_rate_(fault_rate) {}
+
+  Awaitable<Result<std::size_t>> read(Worker& worker, std::span<const iovec> to,
+                                      std::uint64_t offset) override {
+    EXPECT_EQ(offset % page_size, 0U);
+    EXPECT_FALSE(tail_in_flight_);
+    ++reads;
+    std::size_t got = 0;
+    const bool failed = co_await op(worker, [&, offset] {
+      EXPECT_EQ(to.size(), 1U);
+      got = offset < bytes.size() ? std::min<std::size_t>(to[0].iov_len, bytes.size() - offset) : 0;
+      if (got != 0) std::memcpy(to[0].iov_base, bytes.data() + offset, got);
+    });
+    if (failed) co_return errno_code(EIO);
+    co_return got;
+  }
+
+  Awaitable<Result<std::size_t>> write(Worker& worker, std::span<const iovec> from,
+                                       std::uint64_t offset) override {
+    std::size_t length = 0;
+    for (const iovec& piece : from) length += piece.iov_len;
+    EXPECT_EQ(offset % page_size, 0U);
+    EXPECT_EQ(length % page_size, 0U);
+    EXPECT_FALSE(tail_in_flight_);
+    for (const auto& [begin, end] : writing_) {
+      EXPECT_FALSE(begin < offset + length && offset < end) << "two writes of one page at once";
+    }
+    writing_.emplace_back(offset, offset + length);
+    ++writes;
+    const std::size_t part = short_writes && random_() % 8 == 0
+                                 ? random_() % (length / page_size) * page_size + page_size
+                                 : length;
+    const bool failed = co_await op(worker, [&, offset, part] {
+      std::size_t at = offset;
+      std::size_t left = part;
+      for (const iovec& piece : from) {
+        const std::size_t n = std::min(left, piece.iov_len);
+        put(at, {static_cast<const std::byte*>(piece.iov_base), n});
+        at += n;
+        left -= n;
+      }
+    });
+    std::erase(writing_, std::pair<std::uint64_t, std::uint64_t>(offset, offset + length));
+    if (failed) co_return errno_code(EIO);
+    co_return part;
+  }
+
+  Awaitable<Result<std::size_t>> write_tail(Worker& worker, std::span<const std::byte> from,
+                                            std::uint64_t offset) override {
+    EXPECT_TRUE(pending.empty()) << "a tail is written with other I/O in flight";
+    EXPECT_TRUE(writing_.empty());
+    tail_in_flight_ = true;
+    ++tails;
+    const bool failed = co_await op(worker, [&, offset] { put(offset, from); });
+    tail_in_flight_ = false;
+    if (failed) co_return errno_code(EIO);
+    co_return from.size();
+  }
+
+  Awaitable<Result<>> sync(Worker& worker, SyncKind) override {
+    ++syncs;
+    const std::size_t covered = unsynced_.size();
+    const Bytes content = bytes;
+    const bool failed = co_await op(worker, [&, covered, content] {
+      durable = content;
+      unsynced_.erase(unsynced_.begin(), unsynced_.begin() + static_cast<std::ptrdiff_t>(covered));
+    });
+    if (failed) co_return errno_code(EIO);
+    co_return Result<>();
+  }
+
+  Awaitable<> grow(Worker&, std::uint64_t) override { co_return; }
+
+  Awaitable<Result<Attributes>> finish(Worker&, Did) override {
+    Attributes attributes;
+    attributes.size = bytes.size();
+    co_return attributes;
+  }
+
+  Awaitable<Result<std::uint64_t>> truncate(Worker& worker, std::uint64_t size) {
+    EXPECT_TRUE(pending.empty()) << "a truncate with I/O in flight";
+    const bool failed = co_await op(worker, [&, size] { bytes.resize(size); });
+    if (failed) co_return errno_code(EIO);
+    durable = bytes;  // SETATTR is durable before its reply.
+    unsynced_.clear();
+    co_return size;
+  }
+
+  // What is there after power was lost: all that was synced, and any of the rest. Sizes are logged
+  // in their order, and data beyond the size that is found is not to be seen.
+  Bytes crash() {
+    std::size_t size = durable.size();
+    std::size_t logged = random_() % (unsynced_.size() + 1);
+    Bytes left = durable;
+    for (const auto& [offset, data] : unsynced_) {
+      if (logged > 0) {
+        --logged;
+        size = std::max(size, offset + data.size());
+      }
+      if (random_() % 2 == 0) continue;
+      if (left.size() < offset + data.size()) left.resize(offset + data.size());
+      std::ranges::copy(data, left.begin() + static_cast<std::ptrdiff_t>(offset));
+    }
+    left.resize(size);
+    return left;
+  }
+
+  // Takes one step of a pending operation, chosen at random: its effect, then its completion.
+  void step() {
+    const std::size_t i = random_() % pending.size();
+    auto& one = pending[i];
+    if (!one.done) {
+      one.done = true;
+      one.failed = std::uniform_real_distribution<>()(random_) < fault_rate_;
+      if (!one.failed) one.effect();
+      return;
+    }
+    *one.result = one.failed;
+    const std::vector<std::shared_ptr<Suspended>> waiting{one.turn};
+    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+    resume_all(waiting);
+  }
+
+  struct Pending {
+    std::function<void()> effect;
+    std::shared_ptr<Suspended> turn;
+    bool* result;
+    bool done = false;
+    bool failed = false;
+  };
+  std::vector<Pending> pending;
+  Bytes bytes;
+  Bytes durable;
+  bool short_writes = false;
+  int reads = 0, writes = 0, tails = 0, syncs = 0;
+
+ private:
+  Awaitable<bool> op(Worker& worker, std::function<void()> effect) {
+    bool failed = false;
+    auto turn = std::make_shared<Suspended>(worker);
+    pending.push_back({std::move(effect), turn, &failed});
+    co_await turn->wait();
+    co_return failed;
+  }
+
+  void put(std::uint64_t offset, std::span<const std::byte> data) {
+    if (bytes.size() < offset + data.size()) bytes.resize(offset + data.size());
+    std::ranges::copy(data, bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    unsynced_.emplace_back(offset, Bytes(data.begin(), data.end()));
+  }
+
+  std::mt19937_64& random_;
+  const double fault_rate_;
+  bool tail_in_flight_ = false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> writing_;
+  std::vector<std::pair<std::uint64_t, Bytes>> unsynced_;
+};
+
+// One WRITE (value > 0) or truncate (value 0, to the end of everything).
+struct Change {
+  std::uint64_t begin, end;
+  std::byte value;
+  std::uint64_t sent;
+  std::uint64_t answered = never;  // never: in flight, or failed: its bytes may be there or not.
+  std::uint64_t durable = never;   // When its stability was promised.
+  bool truncate = false;
+  std::uint64_t verifier = 0;
+};
+
+class History {
+ public:
+  // What was done to a byte, for a failed check.
+  std::string of(std::uint64_t at) const {
+    std::string out;
+    for (const Change& change : changes) {
+      if (at < change.begin || change.end <= at) continue;
+      out += "\n  " + std::to_string(static_cast<int>(change.value)) + " [" +
+             std::to_string(change.begin) + ", " + std::to_string(change.end) + ") sent " +
+             std::to_string(change.sent) + " answered " + std::to_string(change.answered) +
+             " durable " + std::to_string(change.durable) + " verifier " +
+             std::to_string(change.verifier);
+    }
+    return out;
+  }
+  std::uint64_t now() { return ++clock_; }
+  std::size_t add(Change change) {
+    changes.push_back(change);
+    return changes.size() - 1;
+  }
+
+  // Whether a byte may be `value` for a reader active from `from` to `to`. `ordered`: the time at
+  // which a change counts as having happened for sure.
+  template <class Ordered>
+  bool allowed(std::uint64_t at, std::byte value, std::uint64_t from, std::uint64_t to,
+               Ordered ordered) const {
+    std::vector<const Change*> mine;
+    for (const Change& change : changes) {
+      if (change.begin <= at && at < change.end && change.sent < to) mine.push_back(&change);
+    }
+    const auto overwritten = [&](std::uint64_t answered) {
+      return std::ranges::any_of(mine, [&](const Change* other) {
+        return answered < other->sent && ordered(*other) < from;
+      });
+    };
+    if (value == std::byte{0} && !overwritten(0)) return true;
+    return std::ranges::any_of(mine, [&](const Change* change) {
+      return change->value == value && !overwritten(change->answered);
+    });
+  }
+
+  std::vector<Change> changes;
+
+ private:
+  std::uint64_t clock_ = 0;
+};
+
+struct Scenario {
+  int clients = 4;
+  int operations = 12;
+  double fault_rate = 0;
+  bool truncates = false;
+  bool short_writes = false;
+};
+
+class Simulation {
+ public:
+  Simulation(Runtime& runtime, std::uint64_t seed, const Scenario& setup)
+      : seed_(seed),
+        setup_(setup),
+        random_(seed),
+        worker_{runtime, 0, context_, runtime.worker(0).device, runtime.pool(), runtime.buffers()},
+        verifier_(data_counters_),
+        budget_(1 << 20),
+        file_(random_, setup.fault_rate) {
+    file_.short_writes = setup.short_writes;
+    // Some files exist before: their old bytes count as written by one stable WRITE.
+    if (random_() % 2 == 0) {
+      file_.bytes.assign(random_() % 700, std::byte{1});
+      file_.durable = file_.bytes;
+      Change old{0, file_.bytes.size(), std::byte{1}, history_.now()};
+      old.answered = old.durable = history_.now();
+      history_.add(old);
+      next_value_ = 2;
+    }
+    WriteCombiner::Limits limits;
+    limits.max_requests = 1 + random_() % 20;
+    limits.clean_pages = random_() % 8;
+    limits.patience = 0;  // Other threads have no part in the simulation.
+    combiner_ = std::make_shared<WriteCombiner>(
+        std::shared_ptr<CombinedFile>(std::shared_ptr<void>(), &file_), page_size,
+        file_.bytes.size(), budget_, verifier_, data_counters_, counters_, limits);
+  }
+
+  void run(bool crash) {
+    for (int i = 0; i < setup_.clients; ++i) {
+      auto client = [this]() -> Awaitable<> { co_await play(); };
+      ++running_;
+      boost::asio::co_spawn(context_, std::move(client), [this](std::exception_ptr error) {
+        if (error) std::rethrow_exception(error);
+        --running_;
+      });
+    }
+    const std::uint64_t crash_after = crash ? random_() % 200 : never;
+    for (std::uint64_t steps = 0; running_ > 0; ++steps) {
+      turn();
+      if (steps >= crash_after) {
+        check_crash(file_.crash());
+        abandoned_ = true;
+      }
+      if (running_ > 0 && file_.pending.empty()) {
+        ASSERT_FALSE(stuck_) << "nothing in flight and clients wait";
+        stuck_ = true;
+        continue;
+      }
+      stuck_ = false;
+      if (!file_.pending.empty()) file_.step();
+      if (::testing::Test::HasFailure()) break;
+    }
+    drain();
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << "seed " << seed_;
+      return;
+    }
+    check_end();
+  }
+
+  SimFile& file() { return file_; }
+  CombinerCounters& counters() { return counters_; }
+
+ private:
+  void turn() {
+    context_.restart();
+    context_.poll();
+  }
+  void drain() {
+    for (int i = 0; i < 100000 && (running_ > 0 || !file_.pending.empty()); ++i) {
+      turn();
+      if (!file_.pending.empty()) file_.step();
+    }
+    turn();
+  }
+
+  Awaitable<> play() {
+    for (int i = 0; i < setup_.operations && !abandoned_; ++i) {
+      const auto dice = random_() % 100;
+      if (dice < 60) {
+        co_await write();
+      } else if (dice < 75) {
+        co_await read();
+      } else if (dice < 85) {
+        co_await commit();
+      } else if (dice < 90) {
+        co_await combiner_->write_out(worker_, random_() % 2 == 0);
+      } else if (setup_.truncates) {
+        co_await truncate();
+      }
+    }
+  }
+
+  Awaitable<> write() {
+    if (next_value_ > 255) co_return;
+    const std::uint64_t offset = random_() % 600;
+    const std::uint64_t length = 1 + random_() % 250;
+    const auto value = static_cast<std::byte>(next_value_++);
+    // The payload where its address is congruent with the offset, as the receiver puts it.
+    auto memory = std::make_unique<std::byte[]>(length + 2 * page_size);
+    auto* at = memory.get();
+    while (reinterpret_cast<std::uintptr_t>(at) % page_size != offset % page_size) ++at;
+    std::fill_n(at, length, value);
+    const auto stability = static_cast<Stability>(random_() % 3);
+    Change change{offset, offset + length, value, history_.now()};
+    const std::size_t index = history_.add(change);
+    const std::span<const std::byte> data(at, length);
+    const bool through = random_() % 16 == 0;
+    const Result<WriteResult> result =
+        co_await combiner_->write(worker_, offset, data, stability, through);
+    if (result.has_error()) co_return;
+    EXPECT_EQ(result->count, length);
+    EXPECT_GE(result->after.size, setup_.truncates ? 0 : offset + length);
+    Change& done = history_.changes[index];
+    done.verifier = result->verifier;
+    done.answered = history_.now();
+    if (stability != Stability::unstable) done.durable = done.answered;
+  }
+
+  Awaitable<> read() {
+    const std::uint64_t offset = random_() % 10 * page_size;
+    const std::uint64_t from = history_.now();
+    Bytes out((1 + random_() % 6) * page_size, std::byte{0xEE});
+    const Result<std::size_t> got = co_await combiner_->read(worker_, out, offset);
+    if (got.has_error()) co_return;
+    const std::uint64_t to = history_.now();
+    for (std::size_t i = 0; i < *got; ++i) {
+      check(offset + i, out[i], from, to, "READ");
+    }
+  }
+
+  Awaitable<> commit() {
+    const std::uint64_t before = history_.now();
+    const Result<CommitResult> result = co_await combiner_->commit(worker_, 0, 0);
+    if (result.has_error()) co_return;
+    for (Change& change : history_.changes) {
+      if (change.answered < before && change.verifier == result->verifier && !change.truncate) {
+        change.durable = std::min(change.durable, history_.now());
+      }
+    }
+  }
+
+  Awaitable<> truncate() {
+    const std::uint64_t size = random_() % 700;
+    Change change{size, never, std::byte{0}, history_.now()};
+    change.truncate = true;
+    const std::size_t index = history_.add(change);
+    WriteCombiner::Work work = [this, size](Worker& worker) -> Awaitable<Result<std::uint64_t>> {
+      co_return co_await file_.truncate(worker, size);
+    };
+    const Result<> result = co_await combiner_->exclusive(worker_, std::move(work));
+    if (result.has_error()) co_return;
+    history_.changes[index].answered = history_.changes[index].durable = history_.now();
+  }
+
+  // With faults, an UNSTABLE WRITE under an older verifier may be gone.
+  void check(std::uint64_t at, std::byte value, std::uint64_t from, std::uint64_t to,
+             const char* what) {
+    const std::uint64_t verifier = verifier_.get();
+    const auto ordered = [&](const Change& change) {
+      const bool kept = change.durable != never || change.verifier == verifier || change.truncate;
+      return kept ? change.answered : never;
+    };
+    EXPECT_TRUE(history_.allowed(at, value, from, to, ordered))
+        << what << ": byte " << at << " is " << static_cast<int>(value) << ", seed " << seed_
+        << ", asked " << from << " to " << to << history_.of(at);
+  }
+
+  void check_crash(const Bytes& left) {
+    const std::uint64_t now = history_.now();
+    const auto ordered = [](const Change& change) { return change.durable; };
+    std::uint64_t least = 0;
+    bool possible = left.empty();
+    for (const Change& change : history_.changes) {
+      if (!change.truncate && change.durable < now) least = std::max(least, change.end);
+      // Of a WRITE that nobody was promised, any first part may be there.
+      possible = possible || (change.begin <= left.size() && left.size() <= change.end);
+    }
+    if (!setup_.truncates) {
+      EXPECT_GE(left.size(), least) << "after a crash, seed " << seed_;
+      if (!setup_.short_writes) {
+        EXPECT_TRUE(possible) << "size " << left.size() << " after a crash, seed " << seed_;
+      }
+    }
+    for (std::size_t i = 0; i < left.size(); i += 1 + random_() % 4) {
+      EXPECT_TRUE(history_.allowed(i, left[i], now, now, ordered))
+          << "after a crash: byte " << i << " is " << static_cast<int>(left[i]) << ", seed "
+          << seed_ << history_.of(i);
+    }
+  }
+
+  void check_end() {
+    auto out = [this]() -> Awaitable<> {
+      Result<> done = errno_code(EIO);
+      for (int i = 0; i < 100 && done.has_error(); ++i) {
+        done = co_await combiner_->write_out(worker_, true);
+      }
+      EXPECT_TRUE(done.has_value()) << "seed " << seed_;
+    };
+    ++running_;
+    boost::asio::co_spawn(context_, std::move(out), [this](std::exception_ptr) { --running_; });
+    drain();
+    EXPECT_FALSE(combiner_->busy() && setup_.fault_rate == 0) << "seed " << seed_;
+    const std::uint64_t from = history_.now();
+    const std::uint64_t to = history_.now();
+    for (std::size_t i = 0; i < file_.bytes.size(); ++i) {
+      check(i, file_.bytes[i], from, to, "at the end");
+    }
+    if (setup_.fault_rate == 0 && !setup_.truncates) {
+      std::uint64_t size = 0;
+      for (const Change& change : history_.changes) size = std::max(size, change.end);
+      EXPECT_EQ(file_.bytes.size(), size) << "seed " << seed_;
+      EXPECT_EQ(combiner_->shown_size(), size);
+    }
+  }
+
+  const std::uint64_t seed_;
+  const Scenario setup_;
+  std::mt19937_64 random_;
+  boost::asio::io_context context_;
+  Worker worker_;
+  DataCounters data_counters_;
+  CombinerCounters counters_;
+  WriteVerifier verifier_;
+  cache::EdgePageBudget budget_;
+  SimFile file_;
+  std::shared_ptr<WriteCombiner> combiner_;
+  History history_;
+  int next_value_ = 1;
+  int running_ = 0;
+  bool abandoned_ = false;
+  bool stuck_ = false;
+};
+
+class WriteCombinerTest : public ::testing::Test {
+ protected:
+  static Runtime::Options options() {
+    Runtime::Options options;
+    options.workers = 1;
+    options.pool_threads = 1;
+    options.buffer_bytes = 1 << 22;
+    return options;
+  }
+
+  void play(std::uint64_t first, std::uint64_t count, const Scenario& setup, bool crash) {
+    for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+      Scenario varied = setup;
+      varied.clients = 1 + static_cast<int>(seed % 7);
+      Simulation simulation(runtime_, seed, varied);
+      simulation.run(crash);
+    }
+  }
+
+  Runtime runtime_{options()};
+};
+
+TEST_F(WriteCombinerTest, EveryByteIsAsSomeOrderOfTheRequestsLeavesIt) {
+  play(1, 700, {}, false);
+}
+
+TEST_F(WriteCombinerTest, ShortWritesAreContinued) {
+  Scenario setup;
+  setup.short_writes = true;
+  play(10001, 300, setup, false);
+}
+
+TEST_F(WriteCombinerTest, TruncatesAreOrderedWithTheWrites) {
+  Scenario setup;
+  setup.truncates = true;
+  play(20001, 400, setup, false);
+}
+
+TEST_F(WriteCombinerTest, StableBytesAndSizesSurviveACrash) {
+  play(30001, 250, {}, true);
+}
+
+TEST_F(WriteCombinerTest, AfterAFaultNobodyIsToldThatLostBytesAreSafe) {
+  Scenario setup;
+  setup.fault_rate = 0.03;
+  setup.truncates = true;
+  play(40001, 400, setup, false);
+  play(50001, 150, setup, true);
+}
+
+}  // namespace
+}  // namespace selvage::storage
