@@ -1,4 +1,5 @@
 #include "storage/local/write_engine.h"
+#include "storage/page_order.h"
 #include "storage/page_range.h"
 #include "storage/rwf.h"
 #include "storage/write_plan.h"
@@ -83,6 +84,7 @@ class SplitEngine final : public WriteEngine {
   Awaitable<> drop(Worker& worker, OpenFile& file, std::vector<cache::PageRun> runs);
 
   DataContext& context_;
+  PageOrder order_;
   std::atomic<bool> no_dontcache_{false};
 };
 
@@ -169,6 +171,10 @@ Awaitable<Result<std::size_t>> SplitEngine::put(Worker& worker, OpenFile& file,
                                                 const Segment& segment,
                                                 std::span<const std::byte> data, bool bounce) {
   const auto open = file.descriptors();
+  const auto way =
+      segment.kind == SegmentKind::direct ? PageOrder::Way::direct : PageOrder::Way::cached;
+  const auto pages = whole_pages(segment.offset, segment.length, file.page_size());
+  const auto turn = co_await order_.enter(worker, file.key(), pages, way);
   iovec part{const_cast<std::byte*>(data.data()), data.size()};
   const std::span<const iovec> parts(&part, 1);
   if (segment.kind == SegmentKind::buffered) {
