@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <fstream>
 #include <utility>
 
 namespace selvage::storage {
@@ -18,6 +20,18 @@ namespace {
 constexpr unsigned growths_before_allocating = 3;
 constexpr std::uint64_t first_step = std::uint64_t{1} << 20;
 constexpr std::uint64_t largest_step = std::uint64_t{64} << 20;
+
+std::int64_t monotonic_seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+// How long the kernel keeps an opener waiting (proc_sys_fs(5)).
+std::int64_t lease_break_seconds() {
+  std::int64_t seconds = 45;
+  std::ifstream("/proc/sys/fs/lease-break-time") >> seconds;
+  return seconds;
+}
 
 Result<UniqueFd> open_only(DataContext& context, const ObjectId& id, bool& invisible) {
   constexpr int flags = O_RDWR | O_DIRECT;
@@ -58,7 +72,13 @@ Result<std::shared_ptr<AssembledFile>> AssembledFile::open(DataContext& context,
   auto file = std::make_shared<AssembledFile>(context, descriptors, invisible);
   if (!context.options.exclusive) {
     file->breaks_ = LeaseBreaks::instance();
-    const auto leased = file->breaks_->take(file->fd_, std::move(broken));
+    // Called under the dispatcher's mutex, and not any more once the file has forgotten it.
+    auto noted = [raw = file.get(), broken = std::move(broken)] {
+      std::int64_t none = 0;
+      raw->broken_at_.compare_exchange_strong(none, monotonic_seconds());
+      broken();
+    };
+    const auto leased = file->breaks_->take(file->fd_, std::move(noted));
     if (leased.has_error()) {
       const bool alone = leased.error() != errno_code(EAGAIN);
       return alone ? errno_code(EOPNOTSUPP) : leased.error();
@@ -176,7 +196,9 @@ Result<> AssembledFile::give_up(const ObjectId& id) {
   }
   bool late = false;
   if (leased_) {
-    late = !LeaseBreaks::held(fd_) && ::fcntl(fd_, F_GETLEASE) == F_UNLCK;
+    // F_GETLEASE cannot tell: it gives what the lease is to become while a break still waits.
+    const std::int64_t broken_at = broken_at_.load();
+    late = broken_at != 0 && monotonic_seconds() - broken_at >= lease_break_seconds();
     breaks_->forget(fd_);
     leased_ = false;
   }

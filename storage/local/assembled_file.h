@@ -6,6 +6,8 @@
 #include "storage/local/lease.h"
 #include "storage/write_combiner.h"
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,6 +60,7 @@ class AssembledFile final : public CombinedFile {
   const bool invisible_;
   std::shared_ptr<LeaseBreaks> breaks_;
   bool leased_ = false;
+  std::atomic<std::int64_t> broken_at_{0};  // Seconds, monotonic; 0: nobody has asked for it.
   std::uint64_t size_at_open_ = 0;
 
   // Of growing, the leader's alone.
