@@ -202,6 +202,7 @@ Result<> AssembledFile::give_up(const ObjectId& id) {
     breaks_->forget(fd_);
     leased_ = false;
   }
+  given_up_.store(true, std::memory_order_release);
   // The last reference to the description goes: with F_UNLCK alone, an exec of the file would
   // still fail.
   const auto path = context_.opener.open_handle(id, O_PATH);

@@ -44,6 +44,9 @@ class AssembledFile final : public CombinedFile {
   /// What statx(2) says now, with what the server's own work did to it taken back.
   Attributes shown(Attributes attributes) const;
 
+  /// give_up() has come so far that others may change the file.
+  bool given_up() const { return given_up_.load(std::memory_order_acquire); }
+
   /// Takes back room allocated ahead, and gives up the description and with it the lease; the
   /// descriptor's number stays valid for statx(2). Nothing of the file is in flight. Blocks.
   Result<> give_up(const ObjectId& id);
@@ -60,6 +63,7 @@ class AssembledFile final : public CombinedFile {
   const bool invisible_;
   std::shared_ptr<LeaseBreaks> breaks_;
   bool leased_ = false;
+  std::atomic<bool> given_up_{false};
   std::atomic<std::int64_t> broken_at_{0};  // Seconds, monotonic; 0: nobody has asked for it.
   std::uint64_t size_at_open_ = 0;
 

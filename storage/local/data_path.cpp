@@ -118,12 +118,15 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
   }
   if (const auto error = (*file)->take_kept_error()) co_return *error;
   request.stability = std::max(request.stability, context.options.stable_floor);
-  for (;;) {
-    const auto combiner = (*file)->combiner();
-    if (!combiner || request.data.empty()) break;
-    auto assembled = co_await assemble(caller.worker, **file, *combiner, request);
-    const bool reopen = co_await again(caller.worker, **file, assembled);
-    if (!reopen) co_return assembled;
+  while (!request.data.empty()) {
+    const auto way = (*file)->way();
+    if (way.combiner) {
+      auto assembled = co_await assemble(caller.worker, **file, *way.combiner, request);
+      const bool reopen = co_await again(caller.worker, **file, assembled);
+      if (!reopen) co_return assembled;
+    } else if (!way.stale) {
+      break;
+    }
     file = co_await open(caller, id, OpenFor::writing, Right::write);
     if (file.has_error()) co_return file.error();
   }

@@ -41,6 +41,15 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   /// @pre ensure_open() succeeded once. Hold the result for as long as a descriptor is used.
   std::shared_ptr<const Descriptors> descriptors() const;
 
+  /// How data gets to and from the file, all of one moment.
+  struct Way {
+    std::shared_ptr<const Descriptors> descriptors;
+    std::shared_ptr<WriteCombiner> combiner;  ///< See combiner().
+    bool stale = false;                       ///< See stale(): no data goes this way any more.
+  };
+  /// Once it is neither stale nor through a combiner, it stays as it is.
+  Way way() const;
+
   /// The combiner while the file is in edge mode `assemble`, else null. A request of it may still
   /// end with ECANCELED: then the file has left that mode, ensure_open() and go on from there.
   std::shared_ptr<WriteCombiner> combiner() const;

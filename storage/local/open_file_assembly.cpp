@@ -6,6 +6,11 @@
 
 namespace selvage::storage {
 
+OpenFile::Way OpenFile::way() const {
+  const std::lock_guard lock(mutex_);
+  return {descriptors_, combiner_, stale_};
+}
+
 std::shared_ptr<WriteCombiner> OpenFile::combiner() const {
   const std::lock_guard lock(mutex_);
   return combiner_;
@@ -24,9 +29,10 @@ Attributes OpenFile::shown(Attributes attributes) const {
     assembled = assembled_;
     combining = combiner_;
   }
-  if (!assembled) return attributes;
+  if (!assembled || assembled->given_up()) return attributes;
   attributes = assembled->shown(attributes);
-  attributes.size = std::max(attributes.size, combining->shown_size());
+  // Not the size on disk, which READs do not know of before the batch that moves it is complete.
+  attributes.size = combining->shown_size();
   return attributes;
 }
 

@@ -16,10 +16,13 @@ constexpr int growth_retries = 8;
 Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, std::uint64_t offset,
                                                std::uint32_t count) {
   ReadResult result;
+  // The same way for plan and read: meanwhile the file may leave edge mode `assemble`, or enter it.
+  const OpenFile::Way way = file.way();
+  if (way.stale) co_return errno_code(ECANCELED);
   auto size_known = file.attributes_after();
   if (size_known.has_error()) co_return size_known.error();
   // An assembled file has one description, and that is O_DIRECT.
-  const IoMode mode = file.combiner() ? IoMode::direct : context_.options.read;
+  const IoMode mode = way.combiner ? IoMode::direct : context_.options.read;
   for (int tries = 0; tries < growth_retries; ++tries) {
     const ReadPlan plan = plan_read(offset, count, file.alignment(), mode, size_known->size);
     if (plan.fallback) context_.counters.direct_fallbacks.add();
@@ -32,7 +35,7 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
         result.buffer = std::move(*buffer);
       }
       const iovec into{result.buffer.data(), plan.length};
-      const auto fetched = co_await fetch(worker, file, plan.mode, into, plan.offset);
+      const auto fetched = co_await fetch(worker, way, plan.mode, into, plan.offset);
       if (fetched.has_error() && fetched.error() == errno_code(EINVAL) &&
           plan.mode == IoMode::direct) {
         file.direct_refused();
@@ -56,13 +59,14 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
   co_return errno_code(EAGAIN);
 }
 
-Awaitable<Result<std::size_t>> ReadEngine::fetch(Worker& worker, OpenFile& file, IoMode mode,
-                                                 const iovec& into, std::uint64_t offset) {
-  if (const auto combiner = file.combiner()) {
+Awaitable<Result<std::size_t>> ReadEngine::fetch(Worker& worker, const OpenFile::Way& way,
+                                                 IoMode mode, const iovec& into,
+                                                 std::uint64_t offset) {
+  if (way.combiner) {
     const std::span<std::byte> to(static_cast<std::byte*>(into.iov_base), into.iov_len);
-    co_return co_await combiner->read(worker, to, offset);
+    co_return co_await way.combiner->read(worker, to, offset);
   }
-  const auto open = file.descriptors();
+  const auto& open = way.descriptors;
   const std::span<const iovec> parts(&into, 1);
   if (mode == IoMode::direct) {
     co_return co_await worker.device.readv(open->direct, parts, offset, 0);

@@ -20,7 +20,7 @@ class ReadEngine {
                                      std::uint32_t count);
 
  private:
-  Awaitable<Result<std::size_t>> fetch(Worker& worker, OpenFile& file, IoMode mode,
+  Awaitable<Result<std::size_t>> fetch(Worker& worker, const OpenFile::Way& way, IoMode mode,
                                        const iovec& into, std::uint64_t offset);
 
   DataContext& context_;

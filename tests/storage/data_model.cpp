@@ -194,6 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mode{"PagecacheOnPool", IoMode::direct, EdgeMode::pagecache, IoMode::direct, false, true},
         Mode{"PagecacheBufferedReads", IoMode::direct, EdgeMode::pagecache, IoMode::buffered, true,
              false},
+        Mode{"Assemble", IoMode::direct, EdgeMode::assemble, IoMode::direct, true, false},
         Mode{"BufferedEdges", IoMode::direct, EdgeMode::buffered, IoMode::direct, true, true},
         Mode{"DontcacheEdges", IoMode::direct, EdgeMode::dontcache, IoMode::dontcache, true, true},
         Mode{"Buffered", IoMode::buffered, EdgeMode::pagecache, IoMode::buffered, true, true},
