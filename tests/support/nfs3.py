@@ -74,6 +74,8 @@ class Client:
         self.xid = random.getrandbits(32)
         body = struct.pack(">I", int(time.time())) + opaque(b"tests") + struct.pack(">III", uid, gid, 0)
         self.credential = struct.pack(">I", 1) + opaque(body) + struct.pack(">II", 0, 0)
+        self.after = None  # The post-operation attributes of the last WRITE, COMMIT, READ, SETATTR.
+        self.eof = None    # Of the last READ.
 
     def close(self):
         self.sock.close()
@@ -133,24 +135,25 @@ class Client:
 
     def setattr(self, handle, mode=None, uid=None, gid=None, size=None, mtime=None):
         """mtime is (seconds, nanoseconds)."""
-        return self.nfs(2, opaque(handle) + sattr3(mode, uid, gid, size, mtime) +
-                        struct.pack(">I", 0)).wcc_data()
+        self.after = self.nfs(2, opaque(handle) + sattr3(mode, uid, gid, size, mtime) +
+                              struct.pack(">I", 0)).wcc_data()
+        return self.after
 
     def lookup(self, directory, name):
         return self.nfs(3, opaque(directory) + opaque(name.encode())).opaque()
 
     def read(self, handle, offset, count):
         r = self.nfs(6, opaque(handle) + struct.pack(">QI", offset, count))
-        r.post_op_attr()
+        self.after = r.post_op_attr()
         r.u32()
-        r.u32()
+        self.eof = r.u32() != 0
         return r.opaque()
 
     def write(self, handle, offset, data, stable=FILE_SYNC):
         """Returns (count, committed, verifier, size afterwards)."""
         r = self.nfs(7, opaque(handle) + struct.pack(">QII", offset, len(data), stable) + opaque(data))
-        after = r.wcc_data()
-        return r.u32(), r.u32(), r.u64(), after["size"]
+        self.after = r.wcc_data()
+        return r.u32(), r.u32(), r.u64(), self.after["size"]
 
     def _new(self, r):
         handle = r.opaque() if r.u32() else None
@@ -184,7 +187,7 @@ class Client:
     def commit(self, handle, offset=0, count=0):
         """Returns the verifier."""
         r = self.nfs(21, opaque(handle) + struct.pack(">QI", offset, count))
-        r.wcc_data()
+        self.after = r.wcc_data()
         return r.u64()
 
 
