@@ -1,0 +1,65 @@
+// Byte-range locks of one owner on one file, and what several owners' locks are together. Pure: no
+// clients, no stateids.
+#pragma once
+
+#include "server/nfs4/state/types.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace selvage::server::nfs4::state {
+
+enum class LockMode : std::uint8_t { none, read, write };
+
+/// Bytes first to last, both included: up to the end of the address space without overflow.
+struct ByteRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = ~std::uint64_t{0};
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+/// The range of LOCK, LOCKT and LOCKU (RFC 8881, 18.10.3): a length of all ones reaches to the end
+/// of the file, wherever that is; NFS4ERR_INVAL for length 0 or an end beyond 2^64.
+Outcome<ByteRange> byte_range(xdr::offset4 offset, xdr::length4 length);
+/// The length4 of a range.
+xdr::length4 length_of(const ByteRange& range);
+
+struct LockedRange {
+  ByteRange range;
+  LockMode mode = LockMode::none;
+  friend bool operator==(const LockedRange&, const LockedRange&) = default;
+};
+
+/// Ranges do not overlap; neighbours of one mode are one range.
+class LockRanges {
+ public:
+  /// Locks, changes or unlocks (none) these bytes, whatever they were before.
+  void set(const ByteRange& range, LockMode mode);
+
+  /// The first range that keeps another owner from locking `range` in `mode`.
+  std::optional<LockedRange> conflict(const ByteRange& range, LockMode mode) const;
+
+  /// What is locked inside `range`, cut to it, in order.
+  std::vector<LockedRange> within(const ByteRange& range) const;
+
+  bool empty() const { return ranges_.empty(); }
+  std::size_t size() const { return ranges_.size(); }
+
+ private:
+  struct Rest {
+    std::uint64_t last;
+    LockMode mode;
+  };
+  /// By first byte.
+  std::map<std::uint64_t, Rest> ranges_;
+};
+
+/// What the locks of several owners are together inside `range`: pieces in order that cover it
+/// without a gap; unlocked ones have mode none. A byte that anybody locks for writing is `write`.
+std::vector<LockedRange> lock_union(std::span<const LockRanges* const> owners,
+                                    const ByteRange& range);
+
+}  // namespace selvage::server::nfs4::state
