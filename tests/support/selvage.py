@@ -93,6 +93,11 @@ class Server:
             text = fresh
         return text
 
+    def counter(self, name):
+        """The first number of one line of that table; 0 where there is none."""
+        found = re.search(rf"^ +{re.escape(name)} +(\d+)", self.counters(), re.M)
+        return int(found[1]) if found else 0
+
     def __enter__(self):
         return self
 
