@@ -1,5 +1,7 @@
 #include "storage/sync_queue.h"
 
+#include "storage/durable_sync.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <exception>
@@ -49,7 +51,7 @@ Awaitable<Result<>> SyncQueue::lead(Worker& worker, int fd, Want want,
   Result<> result = errno_code(EIO);
   std::exception_ptr exception;
   try {
-    result = co_await worker.device.sync(fd, want.kind, want.first, length);
+    result = co_await sync_durably(worker, fd, want.kind, want.first, length);
   } catch (...) {
     // Out of memory: nobody may wait for ever because of that.
     exception = std::current_exception();

@@ -1,5 +1,6 @@
 #include "storage/local/assembled_file.h"
 
+#include "storage/durable_sync.h"
 #include "storage/local/invisible.h"
 
 #include <fcntl.h>
@@ -126,7 +127,7 @@ Awaitable<Result<std::size_t>> AssembledFile::write_tail(Worker& worker,
 }
 
 Awaitable<Result<>> AssembledFile::sync(Worker& worker, SyncKind kind) {
-  co_return co_await worker.device.sync(fd_, kind, 0, 0);
+  co_return co_await sync_durably(worker, fd_, kind, 0, 0);
 }
 
 Awaitable<> AssembledFile::grow(Worker& worker, std::uint64_t end) {

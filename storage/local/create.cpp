@@ -1,4 +1,5 @@
 // CREATE, MKDIR, SYMLINK, MKNOD.
+#include "storage/durable_sync.h"
 #include "storage/local/exclusive_verifier.h"
 #include "storage/local/local_impl.h"
 
@@ -249,7 +250,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::Impl::create_exclusive(Caller c
   }
   if (options.sync) {
     const auto stored =
-        co_await caller.worker.device.sync(nameless->file.get(), SyncKind::all, 0, 0);
+        co_await sync_durably(caller.worker, nameless->file.get(), SyncKind::all, 0, 0);
     if (!stored) co_return stored.error();
   }
   auto appear = [&]() -> Result<Made> {

@@ -1,5 +1,6 @@
 #include "storage/local/local_filesystem.h"
 
+#include "storage/durable_sync.h"
 #include "storage/local/local_impl.h"
 
 #include <fcntl.h>
@@ -81,11 +82,11 @@ Awaitable<Result<>> LocalFileSystem::Impl::make_all_durable(Worker& worker) {
       return fd;
     };
     const auto younger = co_await run(worker, make);
-    if (younger) co_return co_await worker.device.sync(younger->get(), SyncKind::all, 0, 0);
+    if (younger) co_return co_await sync_durably(worker, younger->get(), SyncKind::all, 0, 0);
   }
   auto job = [this]() -> Result<> {
     if (::syncfs(opener.root_fd()) != 0) return errno_code(errno);
-    return {};
+    return check_up(opener.root_fd());
   };
   co_return co_await run(worker, job);
 }

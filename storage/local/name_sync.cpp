@@ -1,7 +1,5 @@
 #include "storage/local/name_sync.h"
 
-#include "storage/local/object.h"
-
 namespace selvage::storage {
 
 /// Keeps an object's queue for as long as one sync() needs it.
@@ -29,13 +27,7 @@ class NameSync::Use {
 
 Awaitable<Result<>> NameSync::sync(Worker& worker, const ObjectId& id, int fd) {
   Use use(*this, id);
-  const auto synced = co_await use.syncs().sync(worker, fd, SyncKind::all, 0, 0);
-  if (!synced) co_return synced;
-  // XFS answers fsync(2) of a directory with success though it has shut down meanwhile and thrown
-  // the change away. statx(2) tells.
-  const auto alive = attributes_of(fd);
-  if (!alive) co_return alive.error();
-  co_return synced;
+  co_return co_await use.syncs().sync(worker, fd, SyncKind::all, 0, 0);
 }
 
 }  // namespace selvage::storage

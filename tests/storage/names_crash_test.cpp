@@ -31,8 +31,9 @@ class NamesCrash : public Names {
   }
   std::string base() override { return xfs_.path(); }
 
-  void crash() {
-    const auto let_go = [this] {
+  void crash(const std::function<void()>& before_close = [] {}) {
+    const auto let_go = [&] {
+      before_close();
       // Fails, as everything on it does now.
       auto close = [&] { return fs->close(runtime->worker(0)); };
       static_cast<void>(run_on(runtime->worker(0), close));
@@ -137,6 +138,37 @@ TEST_F(NamesCrash, InitialAttributes) {
   for (const char* name : {"file", "directory", "fifo", "link"}) {
     EXPECT_EQ(attributes_at(name).uid, 1002U) << name;
     EXPECT_EQ(attributes_at(name).mtime.tv_sec, 1'000'000'000) << name;
+  }
+}
+
+// XFS may answer a sync with success though a shutdown has just thrown away what it was for.
+TEST_F(NamesCrash, ASyncThatEndsAfterTheShutdownCountsForNothing) {
+  for (const EdgeMode edges : {EdgeMode::pagecache, EdgeMode::assemble}) {
+    options.edges = edges;
+    reopen();
+    const std::string name = edges == EdgeMode::assemble ? "assemble" : "pagecache";
+    const auto file = create(root_user, root, name);
+    const auto other = create(root_user, root, name + "2");
+    ASSERT_EQ(errno_of(file), 0);
+    ASSERT_EQ(errno_of(other), 0);
+    const auto hold = faults.hold_after(OpKind::sync);
+    Worker& worker = runtime->worker(0);
+    const Caller caller{worker, root_user};
+    const std::vector<std::byte> data(6000);
+    const WriteRequest request{0, data, Stability::file_sync};
+    auto writing = start_on(worker, [&] { return fs->write(caller, file->node.id, request); });
+    SetAttributes set;
+    set.mode = 0711;
+    auto setting = start_on(worker, [&] { return fs->setattr(caller, other->node.id, set, {}); });
+    auto making = start_on(worker, [&] { return fs->mkdir(caller, root, name + "3", {}); });
+    ASSERT_TRUE(hold->wait_held(3));
+    crash([&] {
+      hold->release();
+      EXPECT_EQ(errno_of(writing.get()), EIO);
+      EXPECT_EQ(errno_of(setting.get()), EIO);
+      EXPECT_EQ(errno_of(making.get()), EIO);
+    });
+    faults.clear();
   }
 }
 
