@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace selvage::server {
@@ -62,6 +64,29 @@ class ExportTable {
  private:
   std::vector<std::unique_ptr<Export>> exports_;
   std::unordered_map<std::uint32_t, const Export*> by_id_;
+};
+
+/// The table that is served now. Any thread: a request takes it once and keeps it to its end, while
+/// another may be put in its place. (Not std::atomic<std::shared_ptr>: libstdc++'s is a lock as
+/// well, and one whose order ThreadSanitizer does not see.)
+class CurrentExports {
+ public:
+  explicit CurrentExports(std::shared_ptr<const ExportTable> table = nullptr)
+      : table_(std::move(table)) {}
+
+  std::shared_ptr<const ExportTable> get() const {
+    const std::lock_guard lock(mutex_);
+    return table_;
+  }
+  /// The table before, which requests may still be using.
+  std::shared_ptr<const ExportTable> replace(std::shared_ptr<const ExportTable> table) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(table_, std::move(table));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ExportTable> table_;
 };
 
 /// Whom the kernel sees, after squashing as exports(5) describes it. `client` is nullptr with

@@ -51,7 +51,8 @@ void announce(const Server& server) {
   if (!server.io_uring_active()) {
     log::warning("io_uring is not to be had here: data goes through threads");
   }
-  for (const auto& one : server.exports().all()) {
+  const auto exports = server.exports();
+  for (const auto& one : exports->all()) {
     const auto text = "export " + describe(*one);
     if (one->config.storage.sync) {
       log::info(text);
@@ -67,7 +68,7 @@ void announce(const Server& server) {
     where += ":" + std::to_string(endpoint.port());
   }
   log::notice("version " SELVAGE_VERSION " ready on" + where);
-  const auto status = "READY=1\nSTATUS=Serving " + std::to_string(server.exports().all().size()) +
+  const auto status = "READY=1\nSTATUS=Serving " + std::to_string(exports->all().size()) +
                       " export(s) on port " + std::to_string(server.port());
   ::sd_notify(0, status.c_str());
 }

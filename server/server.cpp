@@ -135,7 +135,7 @@ struct Server::Impl {
 
   // Destroyed last to first: the front end, the programs' services, the exports, the threads.
   storage::Runtime runtime;
-  std::shared_ptr<const ExportTable> exports;
+  CurrentExports exports;
   std::optional<nfs3::Service> nfs3;
   std::optional<mount3::Service> mount3;
   std::optional<rpc::Server> rpc;
@@ -184,7 +184,8 @@ std::optional<ConfigError> Server::Impl::listen(const Config& config) {
 bool Server::Impl::close_files(bool drained) {
   bool good = true;
   auto& worker = runtime.worker(0);
-  for (const auto& one : exports->all()) {
+  const auto table = exports.get();
+  for (const auto& one : table->all()) {
     auto closed = boost::asio::co_spawn(worker.context, close_one(*one->filesystem, worker),
                                         boost::asio::use_future);
     if (!drained && closed.wait_for(close_deadline) != std::future_status::ready) {
@@ -225,7 +226,7 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
 
   auto exports = impl->open_exports(config);
   if (!exports) return exports.error();
-  impl->exports = *exports;
+  impl->exports.replace(*exports);
   const storage::HandleCodec handles(*key);
   impl->nfs3.emplace(impl->exports, handles);
   impl->mount3.emplace(impl->exports, handles);
@@ -247,8 +248,8 @@ std::vector<ip::tcp::endpoint> Server::endpoints() const {
   return impl_->rpc->endpoints();
 }
 
-const ExportTable& Server::exports() const {
-  return *impl_->exports;
+std::shared_ptr<const ExportTable> Server::exports() const {
+  return impl_->exports.get();
 }
 
 bool Server::io_uring_active() const {
@@ -256,7 +257,7 @@ bool Server::io_uring_active() const {
 }
 
 std::string Server::counters() const {
-  return counters_table(*impl_->exports, *impl_->rpc, impl_->runtime.buffers().gauges());
+  return counters_table(*impl_->exports.get(), *impl_->rpc, impl_->runtime.buffers().gauges());
 }
 
 bool Server::stop() {

@@ -46,7 +46,7 @@ class Server {
   /// The port of the first address.
   std::uint16_t port() const;
   std::vector<boost::asio::ip::tcp::endpoint> endpoints() const;
-  const ExportTable& exports() const;
+  std::shared_ptr<const ExportTable> exports() const;
   bool io_uring_active() const;
 
   /// All counters as one table; ends with a newline. Also after stop().

@@ -56,7 +56,7 @@ Awaitable<Result<std::vector<std::uint8_t>>> mount(Service& service, Call& call,
                                                    const std::string& asked) {
   const auto path = normalised(asked);
   if (!path) co_return storage::errno_code(ENOENT);
-  const auto table = service.exports;
+  const auto table = service.exports.get();
   const auto covering = table->covering(*path);
   if (covering.found == nullptr) co_return storage::errno_code(ENOENT);
   if (!covering.found->match(call.client)) co_return storage::errno_code(EACCES);
@@ -160,7 +160,7 @@ Awaitable<Reply> umntall(void* service, Call& call) {
 
 /// An export for everybody has no groups: showmount(8) then says "everyone".
 Awaitable<Reply> export_(void* service, Call& /*call*/) {
-  const auto table = self(service).exports;
+  const auto table = self(service).exports.get();
   xdr::exports list;
   for (const auto& one : table->all()) {
     xdr::exportnode node;

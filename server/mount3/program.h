@@ -16,10 +16,10 @@
 
 namespace selvage::server::mount3 {
 
-/// Immutable while served, but for the list of mounts; any worker. Outlives the RPC server that it
-/// is given to.
+/// Immutable while served, but for the table and the list of mounts; any worker. Outlives the RPC
+/// server that it is given to.
 struct Service {
-  std::shared_ptr<const ExportTable> exports;
+  const CurrentExports& exports;
   storage::HandleCodec handles;
   MountList mounts;
 };

@@ -9,7 +9,7 @@ Result<Target> resolve(const void* service, const Call& call, const xdr::nfs_fh3
   const auto decoded = self.handles.decode(handle.data.bytes());
   if (!decoded) return decoded.error();
   Target target;
-  target.table = self.exports;
+  target.table = self.exports.get();
   target.served = target.table->by_id(decoded->export_id);
   if (target.served == nullptr) return storage::errno_code(ESTALE);
   if (!target.served->match(call.client)) return storage::errno_code(EACCES);

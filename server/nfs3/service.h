@@ -8,9 +8,9 @@
 
 namespace selvage::server::nfs3 {
 
-/// Immutable while served; any worker reads it. Outlives the RPC server it is given to.
+/// Immutable while served, but for the table; any worker. Outlives the RPC server it is given to.
 struct Service {
-  std::shared_ptr<const ExportTable> exports;
+  const CurrentExports& exports;
   storage::HandleCodec handles;
 };
 

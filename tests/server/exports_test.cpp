@@ -1,9 +1,15 @@
 #include "server/exports.h"
 
+#include "server/nfs3/context.h"
+#include "storage/worker.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <thread>
 
 namespace selvage::server {
 namespace {
@@ -136,6 +142,43 @@ TEST(Squash, WithoutCredentialsIsAnonymousAlways) {
     EXPECT_EQ(who.gid, 98U);
     EXPECT_TRUE(who.groups.empty());
   }
+}
+
+// A reload while requests look for their exports; for ThreadSanitizer above all.
+TEST(CurrentExports, RequestsKeepTheTableTheyTook) {
+  CurrentExports current(table_of({"/a"}));
+  const nfs3::Service service{current, storage::HandleCodec(storage::HandleKey{})};
+  const auto one = current.get();
+  const storage::ObjectId object(1, std::vector<std::uint8_t>(8));
+  xdr::nfs_fh3 handle;
+  handle.data = decltype(handle.data)(service.handles.encode(one->all()[0]->id, object));
+  storage::Runtime runtime({.workers = 1, .pool_threads = 1, .buffer_bytes = 2 << 20});
+  std::atomic<bool> ended{false};
+  std::array<int, 3> served{};
+  std::vector<std::thread> clients;
+  for (int& count : served) {
+    clients.emplace_back([&] {
+      const rpc::Call call{runtime.worker(0), {}, 0, 0, nullptr, xdr::Source()};
+      do {
+        const auto target = nfs3::resolve(&service, call, handle);
+        if (target) {
+          count += target->served->config.path == "/a" ? 1 : 1'000'000;
+        } else if (target.error() != storage::errno_code(ESTALE)) {
+          count += 1'000'000;
+        }
+      } while (!ended);
+    });
+  }
+  int replaced = 0;
+  while (replaced < 2000) {
+    const auto before = current.replace(table_of({replaced % 2 == 0 ? "/b" : "/a"}));
+    EXPECT_EQ(before->all()[0]->config.path, replaced % 2 == 0 ? "/a" : "/b");
+    ++replaced;
+  }
+  ended = true;
+  for (auto& client : clients) client.join();
+  for (const int count : served) EXPECT_LT(count, 1'000'000);
+  EXPECT_EQ(one.use_count(), 1) << "a request has kept a table for ever";
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ TEST(Nfs3FindPayload, LeavesWhatIsWrongToTheDecoder) {
 }
 
 TEST(Nfs3FindPayload, TheTableIsThatOfRfc1813) {
-  server::nfs3::Service service{nullptr, storage::HandleCodec(storage::HandleKey{})};
+  const server::CurrentExports exports;
+  server::nfs3::Service service{exports, storage::HandleCodec(storage::HandleKey{})};
   const server::rpc::Program program = server::nfs3::program(service);
   EXPECT_EQ(program.number, 100003u);
   EXPECT_EQ(program.version, 3u);
