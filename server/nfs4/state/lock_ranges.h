@@ -22,7 +22,7 @@ struct ByteRange {
 };
 
 /// The range of LOCK, LOCKT and LOCKU (RFC 8881, 18.10.3): a length of all ones reaches to the end
-/// of the file, wherever that is; NFS4ERR_INVAL for length 0 or an end beyond 2^64.
+/// of the file, wherever that is; else NFS4ERR_INVAL for length 0 or a sum beyond 2^64 - 1.
 Outcome<ByteRange> byte_range(xdr::offset4 offset, xdr::length4 length);
 /// The length4 of a range.
 xdr::length4 length_of(const ByteRange& range);
@@ -41,6 +41,9 @@ class LockRanges {
 
   /// The first range that keeps another owner from locking `range` in `mode`.
   std::optional<LockedRange> conflict(const ByteRange& range, LockMode mode) const;
+
+  /// Whether unlocking `range` makes two ranges of one.
+  bool splits(const ByteRange& range) const;
 
   /// What is locked inside `range`, cut to it, in order.
   std::vector<LockedRange> within(const ByteRange& range) const;

@@ -15,8 +15,8 @@ struct sqlite3;
 
 namespace selvage::server::nfs4::state {
 
-/// One incarnation of a client. Its clientid is unique across restarts, so that the order in which
-/// records of several incarnations are put and removed makes no difference.
+/// One incarnation of a client. Clientids grow, across restarts too: the order in which records of
+/// several incarnations are put and removed makes no difference.
 struct ClientRecord {
   xdr::clientid4 client = 0;
   bool has_sessions = false;  ///< Minor version 1 and later.
@@ -30,7 +30,7 @@ class RecoveryStore {
   struct Change {
     enum class Kind {
       put,
-      remove,         ///< The client alone.
+      remove,         ///< The client, and its owner's earlier incarnations.
       remove_earlier  ///< All of earlier instances: the grace period is over.
     };
     Kind kind = Kind::put;
@@ -56,6 +56,7 @@ class RecoveryStore {
   explicit RecoveryStore(sqlite3* database) : database_(database) {}
   storage::Result<> start();
   storage::Result<> execute(const char* sql);
+  bool apply(const Change& change);
   storage::ErrorCode error() const;
 
   sqlite3* database_;

@@ -6,8 +6,9 @@
 // between begin_...() and commit_...(), under a ticket.
 //
 // Duties of the caller:
-//   - Before commit_open(), commit_lock(), and after reclaim_complete(): if records_pending(), run
-//     write_records() on the blocking pool. The commits answer NFS4ERR_IO if that failed.
+//   - Before commit_open() and commit_lock(), and after use_stateid() and reclaim_complete(): if
+//     records_pending(), run write_records() on the blocking pool. The commits answer NFS4ERR_IO if
+//     that failed.
 //   - After anything that may have released locks: if locks_changed(), take_changed_locks() and
 //     apply each in the kernel.
 //   - tick() about once a second.

@@ -104,8 +104,9 @@ struct Options {
   std::string server_owner = "selvage";  ///< so_major_id: equal for one server at all addresses.
   std::string server_scope = "selvage";
 
-  /// Distinguishes this server instance from earlier ones; not 0. A recovery store has its own.
-  std::uint32_t epoch = 1;
+  /// Distinguishes this server instance from earlier ones; 0: a random number. A recovery store
+  /// counts its own.
+  std::uint32_t epoch = 0;
   std::function<Clock::time_point()> clock = [] { return Clock::now(); };
 };
 

@@ -1,0 +1,42 @@
+#include "server/nfs4/state/grace.h"
+
+namespace selvage::server::nfs4::state {
+
+Grace::Grace(const Options& options, Clock::time_point now,
+             const std::vector<ClientRecord>& earlier)
+    : until_(now + options.grace_time), last_reclaim_(now), lease_(options.lease_time) {
+  for (const ClientRecord& record : earlier) {
+    on_record_.emplace(Name{record.has_sessions, record.owner}, false);
+  }
+  incomplete_ = on_record_.size();
+  if (on_record_.empty()) phase_ = Phase::over;
+}
+
+bool Grace::may_reclaim(bool has_sessions, std::string_view owner) const {
+  return phase_ == Phase::active && on_record_.contains({has_sessions, std::string(owner)});
+}
+
+void Grace::complete(bool has_sessions, std::string_view owner) {
+  const auto found = on_record_.find({has_sessions, std::string(owner)});
+  if (found == on_record_.end() || found->second) return;
+  found->second = true;
+  --incomplete_;
+}
+
+void Grace::forget(bool has_sessions, std::string_view owner) {
+  const auto found = on_record_.find({has_sessions, std::string(owner)});
+  if (found == on_record_.end()) return;
+  if (!found->second) --incomplete_;
+  on_record_.erase(found);
+}
+
+bool Grace::due(Clock::time_point now) const {
+  if (phase_ != Phase::active) return false;
+  if (incomplete_ == 0) return true;
+  if (now < until_) return false;
+  // Whoever pauses for longer than this between two reclaims has stopped reclaiming.
+  const Clock::duration pause = lease_ / 4;
+  return now >= until_ + lease_ || now - last_reclaim_ > pause;
+}
+
+}  // namespace selvage::server::nfs4::state

@@ -1,0 +1,57 @@
+// The grace period (RFC 8881, 8.4.2; RFC 7530, 9.6.2): after a restart only clients on record may
+// take locks, and only those that they held. Pure: no clock, no I/O.
+#pragma once
+
+#include "server/nfs4/state/recovery_store.h"
+#include "server/nfs4/state/types.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace selvage::server::nfs4::state {
+
+/// Skipped if nobody is on record. Over as soon as all have said that they have reclaimed, which
+/// clients of minor version 0 cannot; else after the grace time, or up to a lease time later while
+/// reclaims go on.
+class Grace {
+ public:
+  enum class Phase {
+    active,
+    ending,  ///< Nothing is granted until the end is durable: the old records are being removed.
+    over
+  };
+
+  Grace(const Options& options, Clock::time_point now, const std::vector<ClientRecord>& earlier);
+
+  Phase phase() const { return phase_; }
+  bool over() const { return phase_ == Phase::over; }
+
+  /// Whether a client of this name may reclaim now.
+  bool may_reclaim(bool has_sessions, std::string_view owner) const;
+  /// Somebody has come back, or reclaimed something.
+  void reclaimed(Clock::time_point now) { last_reclaim_ = now; }
+  /// RECLAIM_COMPLETE.
+  void complete(bool has_sessions, std::string_view owner);
+  /// Its state has been given away: it must not reclaim.
+  void forget(bool has_sessions, std::string_view owner);
+
+  /// Whether it is time for end().
+  bool due(Clock::time_point now) const;
+  void end() { phase_ = Phase::ending; }
+  void ended() { phase_ = Phase::over; }
+
+ private:
+  using Name = std::pair<bool, std::string>;
+
+  Phase phase_ = Phase::active;
+  Clock::time_point until_;
+  Clock::time_point last_reclaim_;
+  Clock::duration lease_;
+  std::map<Name, bool> on_record_;  // Complete?
+  std::size_t incomplete_ = 0;
+};
+
+}  // namespace selvage::server::nfs4::state
