@@ -322,6 +322,13 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   for (const BatchRun& run : batch.plan.runs) end = std::max(end, run.offset + run.length);
   if (end > disk_size_) co_await file_->grow(worker, end);
   co_await write_runs(worker, batch, batch.plan.runs);
+  // Padded pages are right only if the file has become as long as was planned.
+  const std::uint64_t reached = std::max(disk_size_, batch.written_end);
+  for (const BatchRun& run : batch.plan.padded) {
+    if (run.offset + run.length <= reached || batch.failures.empty()) continue;
+    const ErrorCode error = batch.failures.front().error;
+    batch.fail(run.offset, run.offset + run.length, error, false);
+  }
   co_await write_runs(worker, batch, batch.plan.padded);
   co_await write_tails(worker, batch);
   settle(batch);
@@ -436,7 +443,9 @@ void WriteCombiner::settle(Batch& batch) {
     const auto* failure = failure_of(page);
     if (failure == nullptr) {
       page->dirty.clear();
-    } else if (failure->tried) {
+    } else if (failure->tried || page->offset + page->size > disk_size_) {
+      // One that was padded beyond the end would make the file too long when it is tried again.
+      if (!failure->tried) verifier_.failed(errno_code(EIO));
       pages_.erase(page->offset);
     }
   }

@@ -221,6 +221,8 @@ TEST_F(DataAssemble, TheServersOwnWorkMovesNoTimes) {
     EXPECT_TRUE(same_time(before.mtime, after.mtime));
     EXPECT_TRUE(same_time(before.ctime, after.ctime));
     EXPECT_TRUE(same_time(before.mtime, status.st_mtim));
+    const auto later = at->write(file, 6000, pattern(6000, 2));
+    EXPECT_FALSE(same_time(before.mtime, later->after.mtime)) << "a client's WRITE moves it";
   }
 }
 
