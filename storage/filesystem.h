@@ -5,6 +5,7 @@
 // named by ObjectId; one that is gone gives ESTALE, never ENOENT.
 #pragma once
 
+#include "storage/aligned_memory.h"
 #include "storage/attributes.h"
 #include "storage/buffer_pool.h"
 #include "storage/counters.h"
@@ -15,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -118,9 +120,17 @@ struct WriteResult {
   Attributes after;
 };
 
+/// Where a READ's data lies.
+enum class ReadMemory : std::uint8_t {
+  pool,  ///< The buffer pool; waits for room there. The caller holds nothing of the pool.
+  heap,  ///< Plain memory, for callers who hold a buffer of the pool already: two that wait for a
+         ///< second one could wait for each other. The caller bounds how many there are.
+};
+
 struct ReadResult {
-  Buffer buffer;                    ///< Owns the data.
-  std::span<const std::byte> data;  ///< Inside the buffer.
+  Buffer buffer;                        ///< Owns the data, or
+  std::unique_ptr<AlignedMemory> heap;  ///< this does.
+  std::span<const std::byte> data;      ///< Inside one of them.
   bool eof = false;
   Attributes after;
 };
@@ -129,6 +139,18 @@ struct CommitResult {
   std::uint64_t verifier = 0;
   Attributes after;
 };
+
+/// RFC 7862 data_content4.
+enum class SeekTo : std::uint8_t { data, hole };
+
+struct SeekResult {
+  bool found = false;        ///< Never false for a hole: one begins at the end of every file.
+  std::uint64_t offset = 0;  ///< Where it begins, bytes; the size of the file if none was found.
+  bool eof = false;          ///< The offset is the end of the file.
+};
+
+/// A byte range's lock as the kernel has it for local processes.
+enum class KernelLock : std::uint8_t { none, shared, exclusive };
 
 class FileSystem {
  public:
@@ -171,15 +193,46 @@ class FileSystem {
   virtual Awaitable<Result<FileSystemUsage>> usage(Caller caller, ObjectId object) = 0;
   virtual Awaitable<Result<FileSystemLimits>> limits(Caller caller, ObjectId object) = 0;
 
-  /// At most count bytes (> 0 in the buffer only if there are any). eof is exact.
+  /// At most count bytes (> 0 in the buffer only if there are any). eof is exact. ENOMEM.
   virtual Awaitable<Result<ReadResult>> read(Caller caller, ObjectId file, std::uint64_t offset,
-                                             std::uint32_t count) = 0;
+                                             std::uint32_t count, ReadMemory memory) = 0;
   /// The payload memory must stay valid until this returns. EFBIG past 2^63-1.
   virtual Awaitable<Result<WriteResult>> write(Caller caller, ObjectId file,
                                                WriteRequest request) = 0;
   /// count 0: to the end of the file.
   virtual Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file, std::uint64_t offset,
                                                  std::uint32_t count) = 0;
+
+  /// Keeps a regular file usable by its ObjectId, though it may lose its last link (nlink is 0
+  /// then), for as long as the returned object lives (NFSv4 OPEN). Once the last one of a file
+  /// without links is gone, the file is ESTALE and its space becomes free. May be released on any
+  /// thread, which does not block, and after close(). Costs a descriptor per file held; the caller
+  /// bounds how many there are. EISDIR, EINVAL (neither regular file nor directory), ESTALE,
+  /// EMFILE.
+  virtual Awaitable<Result<std::shared_ptr<void>>> hold(Caller caller, ObjectId file) = 0;
+
+  /// RFC 7862 15.1: [offset, offset + length) has room on the device; the file grows if it ends
+  /// before. Judged like a WRITE; moves mtime and ctime; durable on return like setattr. EINVAL
+  /// for length 0, EFBIG, ENOSPC, EROFS, EOPNOTSUPP.
+  virtual Awaitable<Result<Attributes>> allocate(Caller caller, ObjectId file, std::uint64_t offset,
+                                                 std::uint64_t length) = 0;
+  /// RFC 7862 15.4: the same range becomes a hole, and reads as zeroes; the size stays.
+  virtual Awaitable<Result<Attributes>> deallocate(Caller caller, ObjectId file,
+                                                   std::uint64_t offset, std::uint64_t length) = 0;
+  /// RFC 7862 15.11, lseek(2) SEEK_DATA and SEEK_HOLE: where the first data or hole at or after
+  /// `offset` begins. Judged like a READ. ENXIO at or beyond the end of the file.
+  virtual Awaitable<Result<SeekResult>> seek(Caller caller, ObjectId file, std::uint64_t offset,
+                                             SeekTo what) = 0;
+
+  /// Makes [offset, offset + length) (length 0: to the end of all files) of the kernel's lock on
+  /// the file what is said, whatever it was before: the union of this server's byte-range locks,
+  /// for local processes to see (an OFD lock, fcntl(2)). Nobody's permission is checked. The caller
+  /// serialises the calls for one file and bounds the ranges. The locks last until taken back here,
+  /// the file is forgotten, or close(). EAGAIN, and nothing changed: a local process has a lock in
+  /// the way. EROFS for `exclusive` on a read-only export. Offsets beyond 2^63-1, which no local
+  /// process can lock, are left out.
+  virtual Awaitable<Result<>> lock_range(Worker& worker, ObjectId file, std::uint64_t offset,
+                                         std::uint64_t length, KernelLock lock) = 0;
 
   /// Syncs and closes every file; errors change the verifier and are returned (the first).
   virtual Awaitable<Result<>> close(Worker& worker) = 0;

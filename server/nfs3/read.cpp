@@ -18,7 +18,8 @@ Awaitable<Reply> read(void* service, Call& call) {
   const std::uint64_t offset = std::min<std::uint64_t>(args.offset, max_offset);
   const auto count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>({args.count, xdr::nfs3_payload_max, max_offset - offset}));
-  auto got = co_await target->filesystem().read(caller, target->object, offset, count);
+  auto got = co_await target->filesystem().read(caller, target->object, offset, count,
+                                                storage::ReadMemory::pool);
   if (!got) {
     xdr::READ3resfail fail;
     fail.file_attributes = co_await current_attributes(*target, caller);

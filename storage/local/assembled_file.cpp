@@ -1,6 +1,7 @@
 #include "storage/local/assembled_file.h"
 
 #include "storage/durable_sync.h"
+#include "storage/local/held_files.h"
 #include "storage/local/invisible.h"
 
 #include <fcntl.h>
@@ -89,7 +90,7 @@ Result<std::shared_ptr<AssembledFile>> AssembledFile::open(DataContext& context,
   // After the lease: before it, others might still have written.
   const auto now = attributes_of(file->fd_);
   if (now.has_error()) return now.error();
-  if (now->nlink == 0) return errno_code(ESTALE);
+  if (now->nlink == 0 && !context.opener.held().usable(id)) return errno_code(ESTALE);
   file->last_ = *now;
   file->size_at_open_ = now->size;
   return file;

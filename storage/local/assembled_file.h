@@ -44,6 +44,9 @@ class AssembledFile final : public CombinedFile {
   /// What statx(2) says now, with what the server's own work did to it taken back.
   Attributes shown(Attributes attributes) const;
 
+  /// No operation on the description moves a time.
+  bool invisible() const { return invisible_; }
+
   /// give_up() has come so far that others may change the file.
   bool given_up() const { return given_up_.load(std::memory_order_acquire); }
 

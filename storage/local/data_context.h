@@ -5,6 +5,7 @@
 #include "cache/edge_pages.h"
 #include "storage/counters.h"
 #include "storage/local/export_options.h"
+#include "storage/local/kernel_locks.h"
 #include "storage/local/object.h"
 #include "storage/worker.h"
 #include "storage/write_verifier.h"
@@ -42,6 +43,7 @@ struct DataContext {
   WriteVerifier verifier;
   cache::BoundaryTracker tracker;
   cache::EdgePageBudget edge_budget;
+  KernelLocks locks;
   Worker& background;                           ///< Runs what no request waits for.
   std::atomic<std::uint64_t> next_file_key{1};  ///< Names open files to the tracker.
 

@@ -1,6 +1,7 @@
 #include "storage/local/data_path.h"
 
 #include "storage/aligned_memory.h"
+#include "storage/local/held_files.h"
 #include "storage/local/janitor.h"
 #include "storage/local/open_file_table.h"
 #include "storage/local/read_engine.h"
@@ -29,12 +30,18 @@ struct DataPath::Impl {
         table(context),
         reads(context),
         writes(make_split_engine(context)),
-        janitor(context, table, runtime.worker(0)) {}
+        janitor(context, table, runtime.worker(0)) {
+    auto gone = [this](const ObjectId& id) -> Awaitable<> {
+      co_await table.forget(context.background, id);
+    };
+    context.opener.held().start(context.background, std::move(gone));
+  }
+  ~Impl() { context.opener.held().abandon(); }
 
   Awaitable<Result<std::shared_ptr<OpenFile>>> open(Caller caller, const ObjectId& id, OpenFor use,
                                                     Right right);
   Awaitable<Result<ReadResult>> read(Caller caller, const ObjectId& id, std::uint64_t offset,
-                                     std::uint32_t count);
+                                     std::uint32_t count, ReadMemory memory);
   Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
   Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
                                          std::uint32_t count);
@@ -69,6 +76,15 @@ Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::Impl::open(Caller caller,
   }
 }
 
+KernelLocks& DataPath::locks() {
+  return impl_->context.locks;
+}
+
+Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::open(Caller caller, const ObjectId& id,
+                                                            OpenFor use, Right right) {
+  co_return co_await impl_->open(caller, id, use, right);
+}
+
 namespace {
 
 /// The file left edge mode `assemble` before it came to the request: open it again.
@@ -82,21 +98,23 @@ Awaitable<bool> again(Worker& worker, OpenFile& file, const Result<T>& result) {
 }  // namespace
 
 Awaitable<Result<ReadResult>> DataPath::Impl::read(Caller caller, const ObjectId& id,
-                                                   std::uint64_t offset, std::uint32_t count) {
+                                                   std::uint64_t offset, std::uint32_t count,
+                                                   ReadMemory memory) {
   for (;;) {
     const auto file = co_await open(caller, id, OpenFor::reading, Right::read);
     if (file.has_error()) co_return file.error();
-    auto result = co_await reads.read(caller.worker, **file, offset, count);
+    auto result = co_await reads.read(caller.worker, **file, offset, count, memory);
     const bool reopen = co_await again(caller.worker, **file, result);
     if (!reopen) co_return result;
   }
 }
 
 Awaitable<Result<ReadResult>> DataPath::read(Caller caller, const ObjectId& id,
-                                             std::uint64_t offset, std::uint32_t count) {
+                                             std::uint64_t offset, std::uint32_t count,
+                                             ReadMemory memory) {
   DataCounters& counters = impl_->context.counters;
   counters.reads.add();
-  auto result = co_await impl_->read(caller, id, offset, count);
+  auto result = co_await impl_->read(caller, id, offset, count, memory);
   if (result.has_value()) {
     counters.read_bytes.add(result->data.size());
   } else {
@@ -232,6 +250,7 @@ Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, const ObjectId& 
 
 Awaitable<Result<>> DataPath::close(Worker& worker) {
   co_await impl_->janitor.stop(worker);
+  co_await impl_->context.opener.held().stop(worker);
   co_return co_await impl_->table.close_all(worker);
 }
 

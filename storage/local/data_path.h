@@ -10,6 +10,10 @@
 
 namespace selvage::storage {
 
+class KernelLocks;
+class OpenFile;
+enum class Right : std::uint8_t;
+
 /// Any worker. The contracts of the operations are FileSystem's.
 class DataPath {
  public:
@@ -20,9 +24,14 @@ class DataPath {
   ~DataPath();
 
   FileTable& files();
+  KernelLocks& locks();
+
+  /// The file, open for that use, if the caller has the right.
+  Awaitable<Result<std::shared_ptr<OpenFile>>> open(Caller caller, const ObjectId& id, OpenFor use,
+                                                    Right right);
 
   Awaitable<Result<ReadResult>> read(Caller caller, const ObjectId& id, std::uint64_t offset,
-                                     std::uint32_t count);
+                                     std::uint32_t count, ReadMemory memory = ReadMemory::pool);
   Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
   Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
                                          std::uint32_t count);

@@ -36,7 +36,8 @@ class FileTable {
  public:
   virtual ~FileTable() = default;
   /// The open file, opened as the server if it is not. No permission is checked. ESTALE if the
-  /// object is gone or has no link left, EISDIR/EINVAL if it is not a regular file, EROFS, EMFILE.
+  /// object is gone, or has no link left and is not held, EISDIR/EINVAL if it is not a regular
+  /// file, EROFS, EMFILE.
   virtual Awaitable<Result<std::shared_ptr<File>>> open(Worker& worker, const ObjectId& id,
                                                         OpenFor use) = 0;
   /// An attribute of the object was changed through this server, by another way than its File.
@@ -45,7 +46,7 @@ class FileTable {
   /// count, the server's own work does not.
   virtual void show(const ObjectId& id, Attributes& attributes) = 0;
   /// The object lost its last link: close its descriptors as soon as requests on it have ended,
-  /// without a sync, and drop its pages.
+  /// without a sync, and drop its pages and locks. Nothing as long as it is held.
   virtual Awaitable<> forget(Worker& worker, const ObjectId& id) = 0;
 };
 

@@ -158,8 +158,9 @@ const DataCounters& LocalFileSystem::counters() const {
 }
 
 Awaitable<Result<ReadResult>> LocalFileSystem::read(Caller caller, ObjectId file,
-                                                    std::uint64_t offset, std::uint32_t count) {
-  co_return co_await impl_->data.read(caller, file, offset, count);
+                                                    std::uint64_t offset, std::uint32_t count,
+                                                    ReadMemory memory) {
+  co_return co_await impl_->data.read(caller, file, offset, count, memory);
 }
 
 Awaitable<Result<WriteResult>> LocalFileSystem::write(Caller caller, ObjectId file,

@@ -4,7 +4,8 @@
 // that a default ACL of the directory counts as it does locally.
 //
 // One .cpp per family of operations: attributes, names (lookup, readlink), create, remove
-// (remove, rmdir, rename, link), readdir, usage, data (read, write, commit).
+// (remove, rmdir, rename, link), readdir, usage, space (allocate, deallocate, seek), data (read,
+// write, commit), and what holds and locks files (held_files, kernel_locks).
 #pragma once
 
 #include "storage/filesystem.h"
@@ -54,10 +55,19 @@ class LocalFileSystem final : public FileSystem {
   Awaitable<Result<FileSystemUsage>> usage(Caller caller, ObjectId object) override;
   Awaitable<Result<FileSystemLimits>> limits(Caller caller, ObjectId object) override;
   Awaitable<Result<ReadResult>> read(Caller caller, ObjectId file, std::uint64_t offset,
-                                     std::uint32_t count) override;
+                                     std::uint32_t count, ReadMemory memory) override;
   Awaitable<Result<WriteResult>> write(Caller caller, ObjectId file, WriteRequest request) override;
   Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId file, std::uint64_t offset,
                                          std::uint32_t count) override;
+  Awaitable<Result<std::shared_ptr<void>>> hold(Caller caller, ObjectId file) override;
+  Awaitable<Result<Attributes>> allocate(Caller caller, ObjectId file, std::uint64_t offset,
+                                         std::uint64_t length) override;
+  Awaitable<Result<Attributes>> deallocate(Caller caller, ObjectId file, std::uint64_t offset,
+                                           std::uint64_t length) override;
+  Awaitable<Result<SeekResult>> seek(Caller caller, ObjectId file, std::uint64_t offset,
+                                     SeekTo what) override;
+  Awaitable<Result<>> lock_range(Worker& worker, ObjectId file, std::uint64_t offset,
+                                 std::uint64_t length, KernelLock lock) override;
   Awaitable<Result<>> close(Worker& worker) override;
 
  private:

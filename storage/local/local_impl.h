@@ -75,6 +75,9 @@ struct LocalFileSystem::Impl {
                                              const std::string& name,
                                              const SetAttributes& attributes, int unlink_flags,
                                              const std::function<int(int dirfd)>& call);
+  /// ALLOCATE and DEALLOCATE: fallocate(2) with this mode.
+  Awaitable<Result<Attributes>> change_space(Caller caller, const ObjectId& id, int mode,
+                                             std::uint64_t offset, std::uint64_t length);
   /// REMOVE and RMDIR: unlinkat(2) with these flags.
   Awaitable<Result<Attributes>> unlink(Caller caller, const ObjectId& directory,
                                        const std::string& name, int flags);

@@ -1,5 +1,7 @@
 #include "storage/local/object.h"
 
+#include "storage/local/held_files.h"
+
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
@@ -50,6 +52,7 @@ Result<ObjectId> handle_at(int dirfd, const char* name, int& mount_id) {
 
 Result<ObjectOpener> ObjectOpener::open(const std::string& root_path) {
   ObjectOpener opener;
+  opener.held_ = std::make_shared<HeldFiles>();
   opener.root_ = UniqueFd(::open(root_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opener.root_) return errno_code(errno);
   const auto stats = stat_at(opener.root_.get(), "", AT_EMPTY_PATH);
@@ -86,7 +89,7 @@ Result<OpenObject> ObjectOpener::open_object(const ObjectId& id, int flags) cons
   const auto attributes = attributes_of(fd->get());
   if (!attributes) return attributes.error();
   // Whoever holds a removed file open keeps its handle alive for the kernel, not for us.
-  if (attributes->nlink == 0) return errno_code(ESTALE);
+  if (attributes->nlink == 0 && !held_->usable(id)) return errno_code(ESTALE);
   return OpenObject{std::move(*fd), *attributes};
 }
 

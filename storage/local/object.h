@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace selvage::storage {
+
+class HeldFiles;
 
 /// A descriptor and what statx(2) said of it just after it was opened.
 struct OpenObject {
@@ -34,11 +37,14 @@ class ObjectOpener {
   /// O_RDONLY|O_DIRECTORY of the root.
   int root_fd() const { return root_.get(); }
 
+  /// The files that are usable without a link.
+  HeldFiles& held() const { return *held_; }
+
   /// open_by_handle_at with `flags` (O_PATH, or O_RDONLY|O_DIRECTORY, ...; O_CLOEXEC is added).
   /// ESTALE if the object is gone. Does not look at the link count.
   Result<UniqueFd> open_handle(const ObjectId& id, int flags) const;
 
-  /// O_PATH descriptor of an object that still has a link; ESTALE otherwise.
+  /// O_PATH descriptor of an object that still has a link, or is held; ESTALE otherwise.
   Result<UniqueFd> open_path(const ObjectId& id) const;
 
   /// The same with its attributes, and any flags.
@@ -66,6 +72,7 @@ class ObjectOpener {
  private:
   Result<Attributes> attributes_inside(int fd) const;
 
+  std::shared_ptr<HeldFiles> held_;
   UniqueFd root_;
   ObjectId root_id_;
   std::uint64_t root_inode_ = 0;

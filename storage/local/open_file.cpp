@@ -1,5 +1,6 @@
 #include "storage/local/open_file.h"
 
+#include "storage/local/held_files.h"
 #include "storage/write_plan.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -285,7 +286,7 @@ Result<Attributes> OpenFile::attributes_after() {
 Result<Attributes> OpenFile::observe(Attributes attributes) {
   access_.observe(attributes);
   mode_.store(attributes.mode, std::memory_order_relaxed);
-  if (attributes.nlink == 0) return errno_code(ESTALE);
+  if (attributes.nlink == 0 && !context_.opener.held().usable(id_)) return errno_code(ESTALE);
   return attributes;
 }
 

@@ -55,6 +55,9 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   std::shared_ptr<WriteCombiner> combiner() const;
   /// Whether ensure_open() is needed (again): the file has left edge mode `assemble`.
   bool stale() const;
+  /// Blocks: moves mtime and ctime as the file system did not for a change that a client asked for,
+  /// the description being an invisible one.
+  Result<> stamp_if_invisible();
   /// Leaves edge mode `assemble`, if it is in it: writes out what memory holds, gives up the lease.
   /// discard: the file was removed.
   Awaitable<Result<>> leave_assembly(Worker& worker, bool discard);
@@ -73,7 +76,7 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   /// EACCES, EROFS, ... unless the caller has the right.
   Awaitable<Result<>> authorise(Caller caller, Right right);
 
-  /// statx(2) after an operation. ESTALE once the file has no link.
+  /// statx(2) after an operation. ESTALE once the file has no link and nobody holds it.
   Result<Attributes> attributes_after();
 
   /// Alignment for O_DIRECT; none after the file system refused it.

@@ -1,6 +1,10 @@
 // An open file in edge mode `assemble`: how it enters and leaves that mode.
 #include "storage/local/open_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -46,6 +50,20 @@ void OpenFile::attributes_changed() {
   if (assembled) assembled->attributes_set();
 }
 
+Result<> OpenFile::stamp_if_invisible() {
+  std::shared_ptr<AssembledFile> assembled;
+  {
+    const std::lock_guard lock(mutex_);
+    assembled = assembled_;
+  }
+  if (!assembled || !assembled->invisible()) return {};
+  std::array<timespec, 2> times{};
+  times[0].tv_nsec = UTIME_OMIT;
+  times[1].tv_nsec = UTIME_NOW;
+  if (::futimens(fd(), times.data()) != 0) return errno_code(errno);
+  return {};
+}
+
 Awaitable<Result<>> OpenFile::exclusive(Worker& worker, Work work) {
   const auto assembling = combiner();
   if (!assembling) {
@@ -87,7 +105,11 @@ Awaitable<Result<>> OpenFile::leave_assembly(Worker& worker, bool discard) {
     co_return Result<>();
   }
   WriteCombiner::Work give_up = [this, assembled](Worker& on) -> Awaitable<Result<std::uint64_t>> {
-    auto job = [&] { return assembled->give_up(id_); };
+    auto job = [&] {
+      const auto done = assembled->give_up(id_);
+      context_.locks.give_back_lease(id_);
+      return done;
+    };
     const auto done = co_await on.pool.run(job);
     if (done.has_error()) {
       // Somebody else may have read or written while bytes were still in memory.

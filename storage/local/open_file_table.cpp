@@ -1,5 +1,7 @@
 #include "storage/local/open_file_table.h"
 
+#include "storage/local/held_files.h"
+
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -90,6 +92,11 @@ void OpenFileTable::show(const ObjectId& id, Attributes& attributes) {
 }
 
 Awaitable<> OpenFileTable::forget(Worker& worker, const ObjectId& id) {
+  if (context_.opener.held().held(id)) co_return;
+  if (context_.locks.has(id)) {
+    auto drop = [&] { context_.locks.drop(id); };
+    co_await worker.pool.run(drop);
+  }
   std::shared_ptr<OpenFile> file;
   {
     const std::lock_guard lock(mutex_);
@@ -112,13 +119,16 @@ Awaitable<> OpenFileTable::forget(Worker& worker, const ObjectId& id) {
 
 std::shared_ptr<OpenFile> OpenFileTable::least_recent_idle() {
   const std::lock_guard lock(mutex_);
+  std::shared_ptr<OpenFile> locked;
   std::shared_ptr<OpenFile> failed;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
     if (entry->file.use_count() != 1) continue;
-    if (!entry->file->has_kept_error()) return entry->file;
-    if (!failed) failed = entry->file;
+    const bool error = entry->file->has_kept_error();
+    if (!error && !context_.locks.has(entry->file->id())) return entry->file;
+    auto& other = error ? failed : locked;
+    if (!other) other = entry->file;
   }
-  return failed;
+  return locked ? locked : failed;
 }
 
 Awaitable<bool> OpenFileTable::make_room(Worker& worker) {
@@ -176,7 +186,8 @@ Awaitable<> OpenFileTable::close_idle(Worker& worker, std::chrono::steady_clock:
     const std::lock_guard lock(mutex_);
     for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
       if (entry->used > time) break;
-      if (entry->file.use_count() == 1 && !entry->file->has_kept_error()) {
+      if (entry->file.use_count() == 1 && !entry->file->has_kept_error() &&
+          !context_.locks.has(entry->file->id())) {
         idle.push_back(entry->file);
       }
     }
@@ -208,7 +219,8 @@ Awaitable<Result<>> OpenFileTable::close_all(Worker& worker) {
     const auto error = file->take_kept_error();
     if (error && first.has_value()) first = *error;
   }
-  auto let_go = [all = std::move(all)]() mutable {
+  auto let_go = [this, all = std::move(all)]() mutable {
+    context_.locks.clear();
     all.clear();
     return true;
   };

@@ -16,7 +16,8 @@ namespace selvage::storage {
 ///
 /// A file leaves the table when no request refers to it and all its bytes have been synced, unless
 /// it was removed. One whose sync failed stays until a client has been told, or its place is
-/// needed; the verifier has changed anyhow.
+/// needed; the verifier has changed anyhow. One with kernel locks does not leave for being idle,
+/// and among the last for its place: from edge mode `assemble` it would not come back to that.
 class OpenFileTable final : public FileTable {
  public:
   explicit OpenFileTable(DataContext& context) : context_(context) {}

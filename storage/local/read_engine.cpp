@@ -4,6 +4,7 @@
 #include "storage/rwf.h"
 
 #include <cerrno>
+#include <new>
 
 namespace selvage::storage {
 namespace {
@@ -11,11 +12,34 @@ namespace {
 // A file that grows just between the read and the look at its size is read again, this often.
 constexpr int growth_retries = 8;
 
+// For O_DIRECT on any device, and for vectors of whole pages.
+constexpr std::size_t heap_alignment = 4096;
+
+/// Makes `result` own at least `length` bytes; returns where they are.
+Awaitable<Result<std::span<std::byte>>> make_room(Worker& worker, ReadResult& result,
+                                                  std::size_t length, ReadMemory memory) {
+  if (memory == ReadMemory::heap) {
+    result.heap.reset();
+    try {
+      result.heap = std::make_unique<AlignedMemory>(length, heap_alignment);
+    } catch (const std::bad_alloc&) {
+      co_return errno_code(ENOMEM);
+    }
+    co_return std::span<std::byte>(result.heap->data(), length);
+  }
+  result.buffer = Buffer();  // Never wait for room while holding some.
+  auto buffer = co_await worker.buffers.acquire(length);
+  if (buffer.has_error()) co_return buffer.error();
+  result.buffer = std::move(*buffer);
+  co_return std::span<std::byte>(result.buffer.data(), result.buffer.size());
+}
+
 }  // namespace
 
 Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, std::uint64_t offset,
-                                               std::uint32_t count) {
+                                               std::uint32_t count, ReadMemory memory) {
   ReadResult result;
+  std::span<std::byte> room;
   // The same way for plan and read: meanwhile the file may leave edge mode `assemble`, or enter it.
   const OpenFile::Way way = file.way();
   if (way.stale) co_return errno_code(ECANCELED);
@@ -28,13 +52,12 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
     if (plan.fallback) context_.counters.direct_fallbacks.add();
     std::size_t read = 0;
     if (plan.length > 0) {
-      if (result.buffer.size() < plan.length) {
-        result.buffer = Buffer();  // Never wait for room while holding some.
-        auto buffer = co_await worker.buffers.acquire(plan.length);
-        if (buffer.has_error()) co_return buffer.error();
-        result.buffer = std::move(*buffer);
+      if (room.size() < plan.length) {
+        const auto made = co_await make_room(worker, result, plan.length, memory);
+        if (made.has_error()) co_return made.error();
+        room = *made;
       }
-      const iovec into{result.buffer.data(), plan.length};
+      const iovec into{room.data(), plan.length};
       const auto fetched = co_await fetch(worker, way, plan.mode, into, plan.offset);
       if (fetched.has_error() && fetched.error() == errno_code(EINVAL) &&
           plan.mode == IoMode::direct) {
@@ -51,7 +74,7 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
       size_known = after;
       continue;
     }
-    result.data = {result.buffer.data() + slice.begin, slice.length};
+    if (slice.length > 0) result.data = room.subspan(slice.begin, slice.length);
     result.eof = slice.eof;
     result.after = *after;
     co_return result;

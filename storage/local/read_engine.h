@@ -14,10 +14,9 @@ class ReadEngine {
   explicit ReadEngine(DataContext& context) : context_(context) {}
 
   /// The contract is FileSystem::read's. Rights and descriptors have been checked by the caller,
-  /// who also holds the file for the length of the call. Waits for room in the buffer pool, which
-  /// the caller must hold nothing of.
+  /// who also holds the file for the length of the call.
   Awaitable<Result<ReadResult>> read(Worker& worker, OpenFile& file, std::uint64_t offset,
-                                     std::uint32_t count);
+                                     std::uint32_t count, ReadMemory memory);
 
  private:
   Awaitable<Result<std::size_t>> fetch(Worker& worker, const OpenFile::Way& way, IoMode mode,
