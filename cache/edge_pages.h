@@ -89,7 +89,8 @@ class EdgePages {
   /// Visits the pages that overlap [begin, end), in ascending order.
   void for_each(std::uint64_t begin, std::uint64_t end, const std::function<void(EdgePage&)>& f);
 
-  /// Forgets clean pages, least recently used first, until at most `keep` are left in all.
+  /// With more than `keep` pages in all, forgets clean ones, least recently used first, until three
+  /// quarters of that are left.
   void trim_clean(std::size_t keep);
 
  private:

@@ -59,7 +59,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
     std::uint64_t max_bytes = std::uint64_t{32} << 20;
     /// Turns without an arrival after which the next batch starts without those just answered.
     int patience = 8;
-    std::size_t clean_pages = 64;  ///< Kept by an idle file for the neighbours of what it wrote.
+    std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
   };
 
   /// `verifier`, `counters` and `budget` must outlive it. `disk_size`: bytes.

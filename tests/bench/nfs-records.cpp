@@ -53,8 +53,15 @@ where:
   --version 3|4       NFSv3 or NFSv4.0 (3)
   --uid U, --gid G    AUTH_SYS identity (0, 0)
   --resvport          connect from a port below 1024
+  --server HOST:PORT:/EXPORT  (repeatable, NFSv3) one of several servers that the file is striped over:
+                      stripe unit I lies in the file of that name on server I modulo their number, at its
+                      own offset. A record that crosses a stripe is two WRITEs, and counts as done with
+                      the second. Instead of --host, --port, --mountport and --export.
+  --stripe-unit B     bytes (1 MiB); at least --record
 load:
-  --connections W     clients, one TCP connection each (8)
+  --connections W     clients, one TCP connection each (8), or one to each server
+  --share I/N         be part I (from 0) of N processes that write one file, each with W clients; goes
+                      with --overwrite, since none of them may make the file anew
   --depth D           calls in flight on each connection, 1 to 1024 (1)
   --threads T         threads that drive the connections (1)
   --record R          bytes in a record (47008)
@@ -108,7 +115,16 @@ double cpu_seconds() {
 
 enum class Pattern { interleaved, sequential, random, overlap };
 
+struct Server {
+  std::string host;
+  unsigned port = 0;
+  std::string export_path;
+};
+
 struct Options {
+  std::vector<Server> servers;  // striped over these, if any
+  uint64_t stripe_unit = 1 << 20;
+  unsigned share = 0, shares = 1;
   std::string host = "127.0.0.1";
   unsigned port = 2049;
   unsigned mount_port = 0;
@@ -139,10 +155,12 @@ struct Options {
   bool remove = false;
   unsigned timeout_s = 60;
 
+  bool whole_file() const { return servers.empty() && shares == 1; }  // this process writes all of it
   uint64_t calls() const { return records * pieces; }  // of each connection and pass
   // Where piece p of a record starts, from the start of the record.
   uint32_t piece_start(uint32_t p) const { return p == pieces ? record : uint32_t(uint64_t(record) * p / pieces) | (p != 0); }
-  uint64_t total_records() const { return uint64_t(connections) * records; }
+  uint64_t total_clients() const { return uint64_t(connections) * shares; }  // of all processes
+  uint64_t total_records() const { return total_clients() * records; }
   uint64_t record_offset(uint64_t k) const { return base + k * stride; }
   uint64_t file_size() const { return record_offset(total_records() - 1) + record; }
 };
@@ -200,6 +218,15 @@ void parse_url(Options& o, const std::string& url) {
   }
 }
 
+Server parse_server(const std::string& text) {
+  auto slash = text.find(":/");
+  auto colon = slash == std::string::npos ? slash : text.rfind(':', slash - 1);
+  if (slash == std::string::npos || slash == 0 || colon == std::string::npos)
+    die("--server: '%s' is not HOST:PORT:/EXPORT", text.c_str());
+  unsigned port = unsigned(number("--server", text.substr(colon + 1, slash - colon - 1), 1, 65535));
+  return {text.substr(0, colon), port, text.substr(slash + 1)};
+}
+
 Options parse_options(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
@@ -228,6 +255,15 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--uid") o.uid = uint32_t(num(0, UINT32_MAX));
     else if (name == "--gid") o.gid = uint32_t(num(0, UINT32_MAX));
     else if (name == "--resvport") o.resvport = true;
+    else if (name == "--server") o.servers.push_back(parse_server(text()));
+    else if (name == "--stripe-unit") o.stripe_unit = num(1, uint64_t(1) << 40);
+    else if (name == "--share") {
+      std::string share = text();
+      auto mark = share.find('/');
+      if (mark == std::string::npos) die("--share: '%s' is not I/N", share.c_str());
+      o.shares = unsigned(number("--share", share.substr(mark + 1), 1, 4096));
+      o.share = unsigned(number("--share", share.substr(0, mark), 0, o.shares - 1));
+    }
     else if (name == "--connections") o.connections = unsigned(num(1, 65536));
     else if (name == "--depth") o.depth = unsigned(num(1, 1024));
     else if (name == "--threads") o.threads = unsigned(num(1, 1024));
@@ -267,6 +303,10 @@ Options parse_options(int argc, char** argv) {
   if (o.record < 2 * o.pieces) die("--pieces: the record is too short");
   if (o.stride > o.record) die("--stride: records that do not touch leave holes; use at most --record");
   if (!o.write && !o.read && !o.verify) die("nothing to do: --no-write without --read or --verify");
+  if (o.shares > 1 && o.write && !o.overwrite) die("--share goes with --overwrite");
+  if (!o.servers.empty() && (o.version != 3 || o.pieces != 1 || o.commit_every != 0 || o.remove))
+    die("--server does not go with --version 4, --pieces, --commit-every or --remove");
+  if (!o.servers.empty() && o.record > o.stripe_unit) die("--stripe-unit: shorter than a record");
   o.threads = std::min(o.threads, o.connections);
   return o;
 }
@@ -600,7 +640,15 @@ bool next_result(Decoder& d, Op4 op) {
 
 enum class Kind : uint8_t { write, read, commit, renew };
 
+// What one call is for.
+struct Call {
+  uint64_t record = 0;  // the how manieth of this client's
+  uint64_t offset = 0;
+  uint32_t length = 0;
+};
+
 struct Slot {
+  uint64_t record = 0;
   Encoder head;               // record mark, RPC header and arguments up to the payload
   std::vector<uint8_t> data;  // payload of a WRITE, padded to four bytes
   size_t data_from = 0;       // where in `data` the call's payload starts (after a short write)
@@ -645,6 +693,8 @@ struct Tally {
   }
 };
 
+class Stripes;
+
 class Client {
  public:
   Client(const Options& options, unsigned index, unsigned nfs_port)
@@ -662,6 +712,9 @@ class Client {
   BlockingCaller setup;
   std::string handle;  // the shared file's
   Tally tally;
+  Stripes* stripes = nullptr;  // in a striped file: what has the connections to all servers
+  std::deque<Call> assigned;   // and the calls it wants from this one
+  const std::vector<uint64_t>* shuffled = nullptr;  // for Pattern::random: all records
 
   // --- Setting up: makes or finds the file, and in v4.0 opens it. ---
 
@@ -744,9 +797,8 @@ class Client {
 
   // --- A pass over this client's records. ---
 
-  void start(Kind pass_kind, const std::vector<uint64_t>* order, unsigned reader_shift) {
+  void start(Kind pass_kind, unsigned reader_shift) {
     pass = pass_kind;
-    shuffled = order;
     shift = reader_shift;
     next = 0;
     writes_done = 0;
@@ -783,14 +835,14 @@ class Client {
       retries.pop_front();
       encode(slot);
     }
-    while (next < o.calls() && !free_slots.empty()) {
+    while (more_calls() && !free_slots.empty()) {
       unsigned slot = take_slot();
       Slot& s = slots[slot];
+      const Call call = next_call();
       s.kind = pass;
-      uint32_t piece = uint32_t(next % o.pieces);
-      s.offset = o.record_offset(record_number(next / o.pieces)) + o.piece_start(piece);
-      s.length = o.piece_start(piece + 1) - o.piece_start(piece);
-      ++next;
+      s.record = call.record;
+      s.offset = call.offset;
+      s.length = call.length;
       s.data_from = 0;
       if (pass == Kind::write) {
         s.data.assign((size_t(s.length) + 3) & ~size_t(3), 0);  // Padding is zeros.
@@ -799,9 +851,19 @@ class Client {
       s.started = now_ns();
       encode(slot);
     }
+    if (stripes && must_commit() && !committed_at_end && in_flight == 0 && all_issued()) commit();
     flush();
-    done = next == o.calls() && in_flight == 0 && retries.empty() && sendq.empty() &&
+    done = all_issued() && in_flight == 0 && retries.empty() && sendq.empty() &&
            (!must_commit() || committed_at_end);
+  }
+
+  uint64_t record_number(uint64_t i, unsigned reader_shift) const {
+    uint64_t c = (me + reader_shift) % o.total_clients();
+    switch (o.pattern) {
+      case Pattern::sequential: return c * o.records + i;
+      case Pattern::random: return (*shuffled)[i * o.total_clients() + c];
+      default: return i * o.total_clients() + c;
+    }
   }
 
   // Called now and then: keeps the lease of a client that is done while others still work.
@@ -851,7 +913,6 @@ class Client {
   std::vector<uint8_t> expected;
 
   Kind pass = Kind::write;
-  const std::vector<uint64_t>* shuffled = nullptr;
   unsigned shift = 0;
   uint64_t next = 0, writes_done = 0;
   unsigned in_flight = 0;
@@ -862,13 +923,18 @@ class Client {
 
   bool must_commit() const { return pass == Kind::write && o.stable == 0; }
 
-  uint64_t record_number(uint64_t i) const {
-    uint64_t c = (me + shift) % o.connections;
-    switch (o.pattern) {
-      case Pattern::sequential: return c * o.records + i;
-      case Pattern::random: return (*shuffled)[i * o.connections + c];
-      default: return i * o.connections + c;
+  bool all_issued() const;
+  bool more_calls() const { return stripes ? !assigned.empty() : next < o.calls(); }
+  Call next_call() {
+    if (stripes) {
+      const Call call = assigned.front();
+      assigned.pop_front();
+      return call;
     }
+    uint32_t piece = uint32_t(next % o.pieces);
+    uint64_t record = next++ / o.pieces;
+    return {record, o.record_offset(record_number(record, shift)) + o.piece_start(piece),
+            o.piece_start(piece + 1) - o.piece_start(piece)};
   }
 
   // --- v3 set-up calls ---
@@ -1195,7 +1261,9 @@ class Client {
     }
     release(slot);
     if (s.kind == Kind::write) after_write();
+    if (stripes && s.kind == pass) call_done(s.record);
   }
+  void call_done(uint64_t record);
 
   // v3 results start with attributes of the file that may be there or not.
   static void skip_post_op(Decoder& d) { if (d.u32()) d.fixed(84); }
@@ -1251,10 +1319,15 @@ class Client {
   }
 
   void after_write() {
-    if (!must_commit()) return;
+    if (!must_commit() || stripes) return;  // With stripes, pump() knows which was the last.
     bool last = writes_done == o.calls();
     if (!last && (o.commit_every == 0 || writes_done % o.commit_every != 0)) return;
-    if (last) committed_at_end = true;
+    commit();
+    committed_at_end = last;
+  }
+
+  void commit() {
+    committed_at_end = true;
     unsigned slot = take_slot();
     slots[slot].kind = Kind::commit;
     slots[slot].started = now_ns();
@@ -1324,6 +1397,58 @@ class Client {
   }
 };
 
+// One client of a striped file: its connections to all servers, on one thread.
+class Stripes {
+ public:
+  Stripes(const Options& options, std::vector<Client*> connections)
+      : o(options), members(std::move(connections)) {
+    for (Client* c : members) c->stripes = this;
+  }
+
+  // Before the members start a pass.
+  void start(unsigned reader_shift) {
+    shift = reader_shift;
+    next = 0;
+    unfinished.clear();
+    for (Client* c : members) c->assigned.clear();
+    issue();
+  }
+  bool all_issued() const { return next == o.records; }
+  void call_done(uint64_t record) {
+    auto found = unfinished.find(record);
+    if (found == unfinished.end() || --found->second != 0) return;
+    unfinished.erase(found);
+    issue();
+  }
+
+ private:
+  void issue() {
+    for (; next < o.records && unfinished.size() < o.depth; ++next) {
+      uint64_t at = o.record_offset(members[0]->record_number(next, shift));
+      const uint64_t end = at + o.record;
+      unsigned calls = 0;
+      for (; at < end; ++calls) {
+        const uint64_t unit = at / o.stripe_unit;
+        const uint64_t to = std::min(end, (unit + 1) * o.stripe_unit);
+        members[size_t(unit % members.size())]->assigned.push_back({next, at, uint32_t(to - at)});
+        at = to;
+      }
+      unfinished[next] = calls;
+    }
+  }
+
+  const Options& o;
+  const std::vector<Client*> members;
+  unsigned shift = 0;
+  uint64_t next = 0;
+  std::map<uint64_t, unsigned> unfinished;  // record, calls still out
+};
+
+bool Client::all_issued() const {
+  return stripes ? stripes->all_issued() && assigned.empty() : next == o.calls();
+}
+void Client::call_done(uint64_t record) { stripes->call_done(record); }
+
 // ---------------------------------------------------------------------------------------------
 // Passes
 
@@ -1365,6 +1490,15 @@ void drive(const std::vector<Client*>& mine) {
         else mine[i]->pump();
       } catch (const std::exception& e) {
         fail(i, e);
+      }
+    }
+    for (size_t i = 0; i < mine.size(); ++i) {
+      if (dead[i]) continue;
+      try {
+        // Replies to other connections of a striped client may have brought work for this one.
+        if (mine[i]->stripes && !mine[i]->finished()) mine[i]->pump();
+      } catch (const std::exception& e) {
+        fail(i, e);
         continue;
       }
       if (mine[i]->wants_write() != armed[i]) {
@@ -1391,20 +1525,26 @@ void drive(const std::vector<Client*>& mine) {
   close(ep);
 }
 
+// `clients`: those of one striped client, which `stripes` has, follow each other.
 PassResult run_pass(const Options& o, Kind kind, std::vector<std::unique_ptr<Client>>& clients,
+                    std::vector<std::unique_ptr<Stripes>>& stripes,
                     const std::vector<uint64_t>& order) {
   PassResult result;
   unsigned shift = kind == Kind::read ? 1 : 0;  // each client reads what its neighbour wrote
   double cpu = cpu_seconds();
   uint64_t start = now_ns();
   std::vector<std::thread> threads;
+  const size_t together = std::max<size_t>(1, o.servers.size());
+  for (auto& c : clients) c->shuffled = &order;
+  for (auto& s : stripes) s->start(shift);
   for (unsigned t = 0; t < o.threads; ++t) {
     threads.emplace_back([&, t] {
       std::vector<Client*> mine;
-      for (size_t i = t; i < clients.size(); i += o.threads) mine.push_back(clients[i].get());
+      for (size_t i = 0; i < clients.size(); ++i)
+        if (i / together % o.threads == t) mine.push_back(clients[i].get());
       for (Client* c : mine) {
         try {
-          c->start(kind, &order, shift);
+          c->start(kind, shift);
         } catch (const std::exception& e) {
           c->tally.errors[e.what()]++;
         }
@@ -1494,16 +1634,36 @@ int main(int argc, char** argv) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  unsigned port = o.port != 0 ? o.port : ask_portmapper(o, kProgNfs, o.version);
+  std::vector<Options> of_server;
+  for (const Server& server : o.servers) {
+    Options with = o;
+    with.host = server.host;
+    with.port = with.mount_port = server.port;
+    with.export_path = server.export_path;
+    of_server.push_back(std::move(with));
+  }
+  if (of_server.empty()) {
+    if (o.port == 0) o.port = ask_portmapper(o, kProgNfs, o.version);
+    of_server.push_back(o);
+  }
+  std::vector<std::string> roots;
+  for (const Options& with : of_server) roots.push_back(o.version == 3 ? mount_v3(with) : "");
 
-  std::string root = o.version == 3 ? mount_v3(o) : "";
+  const size_t together = of_server.size();
   std::vector<std::unique_ptr<Client>> clients;
+  std::vector<std::unique_ptr<Stripes>> stripes;
   for (unsigned i = 0; i < o.connections; ++i) {
-    clients.push_back(std::make_unique<Client>(o, i, port));
-    bool create = i == 0 && o.write;
-    if (o.version == 3 && i != 0) clients[i]->handle = clients[0]->handle;
-    else if (o.version == 3) clients[i]->open_v3(root, create, !o.overwrite);
-    else clients[i]->open_v4(create, !o.overwrite);
+    std::vector<Client*> members;
+    for (size_t s = 0; s < together; ++s) {
+      clients.push_back(std::make_unique<Client>(of_server[s], o.share * o.connections + i, of_server[s].port));
+      Client& client = *clients.back();
+      members.push_back(&client);
+      bool create = i == 0 && o.write;
+      if (o.version == 3 && i != 0) client.handle = clients[s]->handle;
+      else if (o.version == 3) client.open_v3(roots[s], create, !o.overwrite);
+      else client.open_v4(create, !o.overwrite);
+    }
+    if (!o.servers.empty()) stripes.push_back(std::make_unique<Stripes>(o, std::move(members)));
   }
 
   std::vector<uint64_t> order;
@@ -1517,17 +1677,17 @@ int main(int argc, char** argv) {
   bool good = true;
   std::printf("{\"server\": %s, \"version\": %u, \"connections\": %u, \"depth\": %u, \"threads\": %u,\n"
               " \"record\": %u, \"records\": %llu, \"pattern\": %s, \"stable\": %s, \"overwrite\": %s",
-              quoted(o.host + ":" + std::to_string(port)).c_str(), o.version, o.connections, o.depth, o.threads, o.record,
+              quoted(of_server[0].host + ":" + std::to_string(of_server[0].port)).c_str(), o.version, o.connections, o.depth, o.threads, o.record,
               (unsigned long long)o.total_records(), quoted(o.pattern_name).c_str(), quoted(o.stable_name).c_str(),
               o.overwrite ? "true" : "false");
   if (o.write) {
-    PassResult r = run_pass(o, Kind::write, clients, order);
+    PassResult r = run_pass(o, Kind::write, clients, stripes, order);
     print_pass("write", r, false);
     good = good && r.tally.error_count() == 0 && r.tally.weaker == 0 && r.tally.verifier_changes == 0;
     std::fflush(stdout);
   }
   if (good && (o.read || o.verify)) {
-    PassResult r = run_pass(o, Kind::read, clients, order);
+    PassResult r = run_pass(o, Kind::read, clients, stripes, order);
     print_pass("read", r, o.verify);
     good = good && r.tally.error_count() == 0 && r.tally.bad_records == 0;
   }
@@ -1536,7 +1696,7 @@ int main(int argc, char** argv) {
     bool right = o.overwrite || !o.write ? size >= o.file_size() : size == o.file_size();
     std::printf(",\n \"file_size\": %llu, \"expected_size\": %llu", (unsigned long long)size,
                 (unsigned long long)o.file_size());
-    good = right;
+    good = right || !o.whole_file();
     if (o.version == 4)
       for (auto& c : clients) c->close_v4();
     if (o.remove) clients[0]->remove_file(false);

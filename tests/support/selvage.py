@@ -1,5 +1,6 @@
 """What the scripts below tests/ share: a server, an emulated 4Kn device, the load meter."""
 
+import concurrent.futures
 import ctypes
 import fcntl
 import json
@@ -86,17 +87,20 @@ class Server:
         deadline = time.monotonic() + 5
         text = ""
         while time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(0.04)
             fresh = self.output()[before:]
             if fresh and fresh == text:
                 break
             text = fresh
         return text
 
+    def numbers(self):
+        """That table's first numbers by name; of the first export, where there are several."""
+        found = re.findall(r"^ +(\S+) +(\d+)", self.counters(), re.M)
+        return {name: int(value) for name, value in reversed(found)}
+
     def counter(self, name):
-        """The first number of one line of that table; 0 where there is none."""
-        found = re.search(rf"^ +{re.escape(name)} +(\d+)", self.counters(), re.M)
-        return int(found[1]) if found else 0
+        return self.numbers().get(name, 0)
 
     def __enter__(self):
         return self
@@ -173,6 +177,13 @@ def meter(server, export, *options, check=True):
         raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
                            f"\n{server.output()[-4000:]}")
     return json.loads(done.stdout) if done.stdout else {}
+
+
+def meters(server, export, loads):
+    """Several load meters at once, each with its own options; their results."""
+    with concurrent.futures.ThreadPoolExecutor(len(loads)) as pool:
+        runs = [pool.submit(meter, server, export, *load) for load in loads]
+        return [run.result() for run in runs]
 
 
 def resident_pages(path):
