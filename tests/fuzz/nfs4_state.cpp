@@ -1,0 +1,608 @@
+// Plays operations of several clients of both kinds, legal and illegal ones, against the NFSv4
+// state and a simple model of it: shares per owner and file, lock modes per byte. At the end all
+// clients go, and nothing may be left.
+#include "server/nfs4/state/state.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace selvage::server::nfs4::state {
+namespace {
+
+constexpr std::size_t parties = 4, owners = 2, files = 3, lock_bytes = 24;
+constexpr std::chrono::seconds lease{90};
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <class T>
+nfsstat4 status_of(const Outcome<T>& outcome) {
+  return outcome ? xdr::NFS4_OK : outcome.status();
+}
+
+xdr::owner4 name_of(std::size_t number) {
+  const std::uint8_t byte = static_cast<std::uint8_t>('a' + number);
+  return xdr::owner4(std::span(&byte, 1));
+}
+
+FileKey key_of(std::size_t number) {
+  const std::uint8_t byte = static_cast<std::uint8_t>(number);
+  return {1, storage::ObjectId(1, std::span(&byte, 1))};
+}
+
+/// The input, as choices; 0 when it is used up.
+class Choices {
+ public:
+  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  std::size_t pick(std::size_t below) {
+    if (size_ == 0) return 0;
+    --size_;
+    return *data_++ % below;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+class Game {
+ public:
+  explicit Game(Choices choices) : choices_(choices) {
+    Options options;
+    options.lease_time = lease;
+    options.courtesy_time = lease * 10;
+    options.epoch = 5;
+    options.clock = [this] { return now_; };
+    state_ = std::make_unique<State>(options);
+    for (std::size_t i = 0; i < parties; ++i) {
+      players_[i].sessions = i % 2 == 0;
+      connect(i);
+    }
+  }
+
+  void play() {
+    while (!choices_.empty()) {
+      step();
+      check();
+    }
+    // All come back without what they had, and leave.
+    for (std::size_t i = 0; i < parties; ++i) connect(i);
+    check();
+    require(state_->counts().opens == 0 && state_->counts().revoked == 0);
+    now_ += lease * 20;
+    state_->tick();
+    const Counts left = state_->counts();
+    require(left.clients == 0 && left.sessions == 0 && left.opens == 0 && left.locks == 0);
+    require(left.files == 0 && left.open_owners == 0 && left.lock_owners == 0);
+    require(left.reply_cache_bytes == 0 && left.revoked == 0);
+  }
+
+ private:
+  struct Player {
+    bool sessions = false;
+    bool alive = false;
+    std::uint8_t incarnation = 0;
+    Caller caller;
+    sessionid4 session{};
+    std::uint32_t sequence = 0;
+    Bytes reply;
+    std::array<seqid4, owners> open_seqid{};
+    std::array<seqid4, owners> lock_seqid{};
+    Clock::time_point renewed;
+    std::vector<stateid4> revoked;
+  };
+  struct Share {
+    std::uint32_t access = 0;
+    std::uint32_t deny = 0;
+    stateid4 id;
+  };
+  struct Locks {
+    std::array<LockMode, lock_bytes> bytes{};
+    stateid4 id;
+  };
+  using At = std::tuple<std::size_t, std::size_t, std::size_t>;  // Player, owner, file.
+
+  bool expired(std::size_t who) const { return now_ - players_[who].renewed > lease; }
+
+  void drop(std::size_t who) {
+    std::erase_if(shares_, [&](const auto& entry) { return std::get<0>(entry.first) == who; });
+    std::erase_if(locks_, [&](const auto& entry) { return std::get<0>(entry.first) == who; });
+  }
+
+  void revoke(std::size_t who) {
+    Player& player = players_[who];
+    for (const auto& [at, share] : shares_) {
+      if (std::get<0>(at) == who) player.revoked.push_back(share.id);
+    }
+    for (const auto& [at, locks] : locks_) {
+      if (std::get<0>(at) == who) player.revoked.push_back(locks.id);
+    }
+    drop(who);
+    if (!player.sessions) player.alive = false;
+  }
+
+  /// A new incarnation: what the one before had is gone.
+  void connect(std::size_t who) {
+    Player& player = players_[who];
+    drop(who);
+    const bool sessions = player.sessions;
+    const auto incarnation = static_cast<std::uint8_t>(player.incarnation + 1);
+    player = Player();
+    player.sessions = sessions;
+    player.incarnation = incarnation;
+    player.alive = true;
+    player.renewed = now_;
+    xdr::verifier4 verifier{};
+    verifier[0] = incarnation;
+    if (!sessions) {
+      xdr::SETCLIENTID4args args;
+      args.client = {verifier, name_of(who)};
+      const auto result = state_->setclientid(args, {});
+      const auto* ok = result.get_if<xdr::SETCLIENTID4resok>();
+      require(ok != nullptr);
+      require(state_->setclientid_confirm({ok->clientid, ok->setclientid_confirm}, {}) ==
+              xdr::NFS4_OK);
+      player.caller = {0, ok->clientid};
+      return;
+    }
+    xdr::EXCHANGE_ID4args args;
+    args.eia_clientowner = {verifier, name_of(who)};
+    auto known = state_->exchange_id(args, {});
+    require(static_cast<bool>(known));
+    xdr::CREATE_SESSION4args create;
+    create.csa_clientid = known->eir_clientid;
+    create.csa_sequence = known->eir_sequenceid;
+    create.csa_fore_chan_attrs = {0, 4096, 4096, 512, 8, 4, {}};
+    create.csa_back_chan_attrs = create.csa_fore_chan_attrs;
+    auto made = state_->create_session(create, {}, who);
+    require(static_cast<bool>(made));
+    player.session = made->csr_sessionid;
+    player.caller = {1, known->eir_clientid};
+    require(state_->reclaim_complete(player.caller, {}) == xdr::NFS4_OK);
+  }
+
+  /// What comes before each operation of a client: its lease is renewed.
+  void begin(std::size_t who) {
+    Player& player = players_[who];
+    player.renewed = now_;
+    if (!player.sessions) {
+      require(state_->renew(player.caller.client) == xdr::NFS4_OK);
+      return;
+    }
+    xdr::SEQUENCE4args args;
+    args.sa_sessionid = player.session;
+    args.sa_sequenceid = ++player.sequence;
+    args.sa_cachethis = choices_.pick(2) == 0;
+    auto result = state_->sequence(args, {player.sequence, 100, 3, who});
+    require(result.kind == Sequenced::Kind::execute);
+    require(((result.resok.sr_status_flags & (xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED |
+                                              xdr::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED)) != 0) ==
+            !player.revoked.empty());
+    player.reply = args.sa_cachethis ? std::make_shared<const std::vector<std::byte>>(7) : nullptr;
+    result.ticket.finish(player.reply);
+  }
+
+  void step() {
+    const std::size_t action = choices_.pick(16);
+    const std::size_t who = choices_.pick(parties);
+    const At at{who, choices_.pick(owners), choices_.pick(files)};
+    if (action == 0) {
+      now_ += std::chrono::seconds(choices_.pick(200));
+      return;
+    }
+    if (action == 1) return tick();
+    if (action == 2 || !players_[who].alive) return connect(who);
+    begin(who);
+    switch (action) {
+      case 3:
+      case 4:
+      case 5:
+        return open(at);
+      case 6:
+      case 7:
+      case 8:
+        return lock(at);
+      case 9:
+        return unlock(at);
+      case 10:
+        return close(at);
+      case 11:
+        return downgrade(at);
+      case 12:
+        return use(at);
+      case 13:
+        return free(at);
+      case 14:
+        return retry(who);
+      default:
+        return garbage(at);
+    }
+  }
+
+  void tick() {
+    for (std::size_t i = 0; i < parties; ++i) {
+      Player& player = players_[i];
+      if (!player.alive || !expired(i)) continue;
+      const bool stateless =
+          !player.sessions && std::ranges::none_of(shares_, [&](const auto& entry) {
+            return std::get<0>(entry.first) == i;
+          });
+      if (stateless || now_ - player.renewed > lease * 11) {
+        drop(i);
+        player.alive = false;
+      }
+    }
+    state_->tick();
+  }
+
+  /// Whether shares of others that are still there forbid these; the expired ones are revoked.
+  bool share_denied(const At& at, bool own_too, std::uint32_t access, std::uint32_t deny) {
+    std::vector<std::size_t> gone;
+    for (const auto& [other, share] : shares_) {
+      if (std::get<2>(other) != std::get<2>(at) || (other == at && !own_too)) continue;
+      if ((share.access & deny) == 0 && (share.deny & access) == 0) continue;
+      if (!expired(std::get<0>(other))) return true;
+      gone.push_back(std::get<0>(other));
+    }
+    for (const std::size_t who : gone) revoke(who);
+    return false;
+  }
+
+  /// Runs an operation under an owner's seqid, where there is one.
+  template <class Operation>
+  nfsstat4 sequenced(OwnerStep step, seqid4& seqid, Operation operation) {
+    require(step.kind == OwnerStep::Kind::proceed);
+    const nfsstat4 status = operation();
+    require(status != xdr::NFS4ERR_BAD_STATEID);
+    step.ticket.finish({status, nullptr, nullptr});
+    ++seqid;
+    return status;
+  }
+
+  void open(const At& at) {
+    const auto [who, owner, number] = at;
+    Player& player = players_[who];
+    const xdr::owner4 name = name_of(owner);
+    OpenRequest request;
+    request.caller = player.caller;
+    request.owner = name.bytes();
+    request.file = key_of(number);
+    request.access = static_cast<std::uint32_t>(1 + choices_.pick(3));
+    request.deny = static_cast<std::uint32_t>(choices_.pick(3) == 0 ? choices_.pick(4) : 0);
+    const bool abort = choices_.pick(8) == 0;
+    const bool denied = share_denied(at, false, request.access, request.deny);
+    OpenGrant grant;
+    const auto run = [&]() -> nfsstat4 {
+      auto ticket = state_->begin_open(request);
+      if (!ticket) return ticket.status();
+      if (abort) return xdr::NFS4ERR_ACCESS;
+      auto granted = state_->commit_open(std::move(*ticket), std::make_shared<int>(1));
+      if (granted) grant = *granted;
+      return status_of(granted);
+    };
+    nfsstat4 status = xdr::NFS4_OK;
+    if (player.sessions) {
+      status = run();
+    } else {
+      seqid4& seqid = player.open_seqid[owner];
+      status = sequenced(state_->begin_open_owner({player.caller.client, name}, seqid), seqid, run);
+    }
+    require(status == (denied  ? xdr::NFS4ERR_SHARE_DENIED
+                       : abort ? xdr::NFS4ERR_ACCESS
+                               : xdr::NFS4_OK));
+    if (status != xdr::NFS4_OK) return;
+    if (grant.confirm) {
+      seqid4& seqid = player.open_seqid[owner];
+      sequenced(state_->begin_stateid_owner(grant.stateid, seqid), seqid, [&] {
+        auto confirmed = state_->open_confirm(grant.stateid, request.file);
+        if (confirmed) grant.stateid = *confirmed;
+        return status_of(confirmed);
+      });
+    }
+    Share& share = shares_[at];
+    share.access |= request.access;
+    share.deny |= request.deny;
+    share.id = grant.stateid;
+    require(grant.access == share.access && grant.deny == share.deny);
+  }
+
+  void lock(const At& at) {
+    const auto [who, owner, number] = at;
+    const auto share = shares_.find(at);
+    if (share == shares_.end()) return;
+    Player& player = players_[who];
+    const FileKey key = key_of(number);
+    const bool write = choices_.pick(2) == 0;
+    const std::size_t first = choices_.pick(lock_bytes);
+    const std::size_t length = 1 + choices_.pick(lock_bytes - first);
+    const bool abort = choices_.pick(8) == 0;
+    const auto held = locks_.find(at);
+    xdr::LOCK4args args;
+    args.locktype = write ? xdr::WRITE_LT : xdr::READ_LT;
+    args.offset = first;
+    args.length = length;
+    const bool fresh = held == locks_.end();
+    if (fresh) {
+      args.locker = xdr::locker4(xdr::open_to_lock_owner4{
+          0, share->second.id, player.lock_seqid[owner], {player.caller.client, name_of(owner)}});
+    } else {
+      args.locker = xdr::locker4(xdr::exist_lock_owner4{held->second.id, 0});
+    }
+
+    nfsstat4 expected = abort ? xdr::NFS4ERR_DELAY : xdr::NFS4_OK;
+    std::vector<std::size_t> gone;
+    for (const auto& [other, locks] : locks_) {
+      if (other == at || std::get<2>(other) != number) continue;
+      const bool conflict = std::any_of(
+          locks.bytes.begin() + static_cast<std::ptrdiff_t>(first),
+          locks.bytes.begin() + static_cast<std::ptrdiff_t>(first + length), [&](LockMode mode) {
+            return mode == LockMode::write || (write && mode == LockMode::read);
+          });
+      if (!conflict) continue;
+      if (expired(std::get<0>(other))) {
+        gone.push_back(std::get<0>(other));
+      } else {
+        expected = xdr::NFS4ERR_DENIED;
+      }
+    }
+    if ((share->second.access & (write ? 2U : 1U)) == 0) expected = xdr::NFS4ERR_OPENMODE;
+    if (expected == xdr::NFS4_OK || expected == xdr::NFS4ERR_DELAY) {
+      for (const std::size_t loser : gone) revoke(loser);
+    }
+
+    stateid4 granted;
+    const auto run = [&]() -> nfsstat4 {
+      auto start = state_->begin_lock(player.caller, args, key);
+      if (start.status != xdr::NFS4_OK) return start.status;
+      if (abort) return xdr::NFS4ERR_DELAY;
+      auto committed = state_->commit_lock(std::move(start.ticket));
+      if (committed) granted = *committed;
+      return status_of(committed);
+    };
+    nfsstat4 status = xdr::NFS4_OK;
+    if (player.sessions) {
+      status = run();
+    } else if (fresh) {
+      seqid4& seqid = player.open_seqid[owner];
+      status = sequenced(state_->begin_stateid_owner(share->second.id, seqid), seqid, run);
+      ++player.lock_seqid[owner];
+    } else {
+      seqid4& seqid = player.lock_seqid[owner];
+      status = sequenced(state_->begin_stateid_owner(held->second.id, seqid), seqid, run);
+    }
+    require(status == expected);
+    if (status != xdr::NFS4_OK) return;
+    Locks& mine = locks_[at];
+    mine.id = granted;
+    std::fill_n(mine.bytes.begin() + static_cast<std::ptrdiff_t>(first), length,
+                write ? LockMode::write : LockMode::read);
+  }
+
+  void unlock(const At& at) {
+    const auto held = locks_.find(at);
+    if (held == locks_.end()) return;
+    const auto [who, owner, number] = at;
+    Player& player = players_[who];
+    const std::size_t first = choices_.pick(lock_bytes);
+    xdr::LOCKU4args args;
+    args.lock_stateid = held->second.id;
+    args.offset = first;
+    args.length = 1 + choices_.pick(lock_bytes - first);
+    const auto run = [&] {
+      auto unlocked = state_->unlock(player.caller, args, key_of(std::get<2>(at)));
+      if (unlocked) held->second.id = *unlocked;
+      return status_of(unlocked);
+    };
+    seqid4& seqid = player.lock_seqid[owner];
+    require((player.sessions ? run()
+                             : sequenced(state_->begin_stateid_owner(args.lock_stateid, seqid),
+                                         seqid, run)) == xdr::NFS4_OK);
+    std::fill_n(held->second.bytes.begin() + static_cast<std::ptrdiff_t>(first), args.length,
+                LockMode::none);
+    const ByteRange range{first, first + args.length - 1};
+    for (const LockedRange& piece : state_->lock_union(key_of(number), range)) {
+      for (std::uint64_t i = piece.range.first; i <= piece.range.last; ++i) {
+        LockMode mode = LockMode::none;
+        for (const auto& [other, locks] : locks_) {
+          if (std::get<2>(other) == number) mode = std::max(mode, locks.bytes[i]);
+        }
+        require(mode == piece.mode);
+      }
+    }
+  }
+
+  void close(const At& at) {
+    const auto share = shares_.find(at);
+    if (share == shares_.end()) return;
+    Player& player = players_[std::get<0>(at)];
+    seqid4& seqid = player.open_seqid[std::get<1>(at)];
+    const stateid4 id = share->second.id;
+    const auto run = [&] {
+      return status_of(state_->close(player.caller, id, key_of(std::get<2>(at))));
+    };
+    require(
+        (player.sessions ? run() : sequenced(state_->begin_stateid_owner(id, seqid), seqid, run)) ==
+        xdr::NFS4_OK);
+    if (!player.sessions) {
+      require(state_->begin_stateid_owner(id, seqid - 1).kind == OwnerStep::Kind::replay);
+    }
+    shares_.erase(share);
+    locks_.erase(at);
+  }
+
+  void downgrade(const At& at) {
+    const auto share = shares_.find(at);
+    if (share == shares_.end()) return;
+    Player& player = players_[std::get<0>(at)];
+    const auto access = static_cast<std::uint32_t>(choices_.pick(5));
+    const auto deny = static_cast<std::uint32_t>(choices_.pick(5));
+    const auto run = [&] {
+      auto narrowed = state_->open_downgrade(player.caller, share->second.id,
+                                             key_of(std::get<2>(at)), access, deny);
+      if (narrowed) {
+        require((access & ~share->second.access) == 0 && (deny & ~share->second.deny) == 0);
+        share->second = {access, deny, *narrowed};
+      }
+      return status_of(narrowed);
+    };
+    seqid4& seqid = player.open_seqid[std::get<1>(at)];
+    const stateid4 id = share->second.id;
+    const nfsstat4 status =
+        player.sessions ? run() : sequenced(state_->begin_stateid_owner(id, seqid), seqid, run);
+    require(status == xdr::NFS4_OK || status == xdr::NFS4ERR_INVAL);
+  }
+
+  void use(const At& at) {
+    const auto [who, owner, number] = at;
+    const auto access = static_cast<std::uint32_t>(choices_.pick(4));
+    const Caller& caller = players_[who].caller;
+    if (choices_.pick(2) == 0) {
+      const bool denied = share_denied(at, true, access, 0);
+      require(status_of(state_->use_stateid(caller, {}, key_of(number), access)) ==
+              (denied ? xdr::NFS4ERR_LOCKED : xdr::NFS4_OK));
+      return;
+    }
+    const auto share = shares_.find(at);
+    if (share == shares_.end()) return;
+    const nfsstat4 expected =
+        (access & ~share->second.access) != 0 ? xdr::NFS4ERR_OPENMODE : xdr::NFS4_OK;
+    require(status_of(state_->use_stateid(caller, share->second.id, key_of(number), access)) ==
+            expected);
+    const auto locks = locks_.find(at);
+    if (locks == locks_.end()) return;
+    require(status_of(state_->use_stateid(caller, locks->second.id, key_of(number), access)) ==
+            expected);
+  }
+
+  /// FREE_STATEID, RELEASE_LOCKOWNER.
+  void free(const At& at) {
+    Player& player = players_[std::get<0>(at)];
+    if (!player.revoked.empty() && player.sessions) {
+      const stateid4 id = player.revoked.back();
+      player.revoked.pop_back();
+      require(state_->test_stateids(player.caller, std::span(&id, 1))[0] == xdr::NFS4ERR_EXPIRED);
+      require(state_->free_stateid(player.caller, id) == xdr::NFS4_OK);
+      return;
+    }
+    const auto locks = locks_.find(at);
+    if (locks == locks_.end()) return;
+    if (player.sessions) {
+      const bool held = std::ranges::any_of(locks->second.bytes,
+                                            [](LockMode mode) { return mode != LockMode::none; });
+      require(state_->free_stateid(player.caller, locks->second.id) ==
+              (held ? xdr::NFS4ERR_LOCKS_HELD : xdr::NFS4_OK));
+      if (!held) locks_.erase(locks);
+      return;
+    }
+    bool held = false;
+    for (const auto& [other, mine] : locks_) {
+      if (std::get<0>(other) != std::get<0>(at) || std::get<1>(other) != std::get<1>(at)) continue;
+      held = held ||
+             std::ranges::any_of(mine.bytes, [](LockMode mode) { return mode != LockMode::none; });
+    }
+    require(state_->release_lockowner({player.caller.client, name_of(std::get<1>(at))}) ==
+            (held ? xdr::NFS4ERR_LOCKS_HELD : xdr::NFS4_OK));
+    if (held) return;
+    std::erase_if(locks_, [&](const auto& entry) {
+      return std::get<0>(entry.first) == std::get<0>(at) &&
+             std::get<1>(entry.first) == std::get<1>(at);
+    });
+  }
+
+  void retry(std::size_t who) {
+    Player& player = players_[who];
+    if (!player.sessions) return;
+    xdr::SEQUENCE4args args;
+    args.sa_sessionid = player.session;
+    args.sa_sequenceid = player.sequence + static_cast<std::uint32_t>(choices_.pick(4));
+    args.sa_slotid = static_cast<std::uint32_t>(choices_.pick(6));
+    auto result = state_->sequence(args, {player.sequence, 100, 3, who});
+    if (args.sa_slotid != 0) return;  // Used nowhere else: any answer will do.
+    if (args.sa_sequenceid == player.sequence) {
+      require(player.reply != nullptr ? result.reply == player.reply
+                                      : result.status == xdr::NFS4ERR_RETRY_UNCACHED_REP);
+    } else if (args.sa_sequenceid == player.sequence + 1) {
+      require(result.kind == Sequenced::Kind::execute);
+      ++player.sequence;
+      player.reply = nullptr;
+    } else {
+      require(result.status == xdr::NFS4ERR_SEQ_MISORDERED);
+    }
+  }
+
+  /// Stateids that were never given out, to somebody else, or for something else.
+  void garbage(const At& at) {
+    const auto share = shares_.find(at);
+    if (share == shares_.end()) return;
+    const auto [who, owner, number] = at;
+    Caller caller = players_[who].caller;
+    stateid4 id = share->second.id;
+    std::size_t file = number;
+    switch (choices_.pick(4)) {
+      case 0:
+        id.other[choices_.pick(xdr::NFS4_OTHER_SIZE)] ^= 0x80;
+        break;
+      case 1:
+        id.seqid += static_cast<seqid4>(1 + choices_.pick(200));
+        break;
+      case 2:
+        file = (number + 1) % files;
+        break;
+      default:
+        caller = players_[(who + 2) % parties].caller;
+        if (caller.minorversion == 0) return;  // Stateids tell the client there.
+        break;
+    }
+    const FileKey key = key_of(file);
+    xdr::LOCK4args args;
+    args.length = 1;
+    args.locker = xdr::locker4(xdr::open_to_lock_owner4{0, id, 0, {caller.client, name_of(owner)}});
+    require(state_->begin_lock(caller, args, key).status != xdr::NFS4_OK);
+    require(!state_->close(caller, id, key));
+    require(!state_->open_downgrade(caller, id, key, share->second.access, share->second.deny));
+    require(!state_->use_stateid(caller, id, key, 0));
+    require(state_->free_stateid(caller, share->second.id) != xdr::NFS4_OK);
+    args.locker = xdr::locker4(xdr::exist_lock_owner4{id, 0});
+    require(state_->begin_lock(caller, args, key).status != xdr::NFS4_OK);
+    state_->connection_lost(choices_.pick(parties));
+  }
+
+  void check() {
+    const Counts counts = state_->counts();
+    require(counts.opens == shares_.size());
+    std::size_t ranges = 0;
+    for (const auto& [at, locks] : locks_) {
+      LockMode before = LockMode::none;
+      for (const LockMode mode : locks.bytes) {
+        if (mode != LockMode::none && mode != before) ++ranges;
+        before = mode;
+      }
+    }
+    require(counts.locks == ranges);
+    if (state_->locks_changed()) require(!state_->take_changed_locks().empty());
+  }
+
+  Choices choices_;
+  Clock::time_point now_{std::chrono::hours(1)};
+  std::unique_ptr<State> state_;
+  std::array<Player, parties> players_;
+  std::map<At, Share> shares_;
+  std::map<At, Locks> locks_;
+};
+
+}  // namespace
+}  // namespace selvage::server::nfs4::state
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace selvage::server::nfs4::state;
+  Game(Choices(data, size)).play();
+  return 0;
+}
