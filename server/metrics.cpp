@@ -84,6 +84,7 @@ constexpr std::array data_rows{
     DataRow{"assemble_pages_read", combined<&CombinerCounters::pages_read>},
     DataRow{"assemble_pages_partial", combined<&CombinerCounters::pages_partial>},
     DataRow{"assemble_tails", combined<&CombinerCounters::tails>},
+    DataRow{"assemble_held_back", combined<&CombinerCounters::held_back>},
     DataRow{"assemble_waits", combined<&CombinerCounters::waits>},
     DataRow{"assemble_barriers", combined<&CombinerCounters::barriers>},
     DataRow{"leases_held", plain<&DataCounters::leases_held>},

@@ -37,6 +37,7 @@ struct CombinerCounters {
   Counter pages_read;     ///< Read from the device to be merged.
   Counter pages_partial;  ///< Written before they were whole.
   Counter tails;          ///< Buffered writes at the end of the file.
+  Counter held_back;      ///< WRITEs held back from a batch (hold_back.h), once for each batch.
   Counter waits;          ///< Requests that waited for one more batch (grace).
   Counter barriers;
 };

@@ -11,6 +11,7 @@
 #include "cache/edge_pages.h"
 #include "storage/batch_plan.h"
 #include "storage/filesystem.h"
+#include "storage/hold_back.h"
 #include "storage/suspended.h"
 #include "storage/write_verifier.h"
 
@@ -57,8 +58,9 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   struct Limits {
     std::size_t max_requests = 512;
     std::uint64_t max_bytes = std::uint64_t{32} << 20;
-    /// Turns without an arrival after which the next batch starts without those just answered.
-    int patience = 8;
+    int patience = 8;                ///< Turns without an arrival that a batch waits for what fills
+                                     ///< the gaps before all of it.
+    unsigned most_holds = 4;         ///< Batches that a WRITE is held back from (hold_back.h).
     std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
   };
 
@@ -113,8 +115,11 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   Awaitable<> lead(Worker& worker);
   Awaitable<> gather(Worker& worker);
   void note_answered(Worker& worker);
-  void note_expected(std::size_t answered);
   Requests take_batch();
+  bool only_behind_gaps();
+  bool carried_too_early();
+  bool continues(const Request& request);
+  void put_back(Requests& batch, std::uint64_t window);
   bool fits(const Requests& batch, const Request& next) const;
   Awaitable<> run_batch(Worker& worker, Requests batch);
   Awaitable<> run_exclusive(Worker& worker, std::shared_ptr<Request> request);
@@ -145,10 +150,12 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   std::uint64_t disk_size_;
   std::uint64_t shown_size_;
   std::uint64_t batch_number_ = 0;
-  // Of the last batch, the leader's alone.
-  std::size_t expected_ = 0;
-  int patience_;  // As the limit; less after it was in vain.
-  std::vector<Worker*> answered_workers_;
+  // The leader's alone.
+  HoldCredit hold_credit_;
+  std::size_t expected_ = 0;      // Requests that wait and those just answered: those in flight.
+  int expect_turns_ = 0;          // Turns that may bring nothing before the next batch starts.
+  std::uint64_t last_bytes_ = 0;  // Of the WRITEs of the last batch.
+  std::vector<Worker*> answered_workers_;  // Of the last batch.
 
   // READs in flight, and the leader that keeps them out for a moment.
   std::size_t reads_ = 0;

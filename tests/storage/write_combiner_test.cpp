@@ -274,6 +274,7 @@ class Simulation {
     limits.max_requests = 1 + random_() % 20;
     limits.clean_pages = random_() % 8;
     limits.patience = 0;  // Other threads have no part in the simulation.
+    limits.most_holds = random_() % 4;
     combiner_ = std::make_shared<WriteCombiner>(
         std::shared_ptr<CombinedFile>(std::shared_ptr<void>(), &file_), page_size,
         file_.bytes.size(), budget_, verifier_, data_counters_, counters_, limits);
@@ -504,14 +505,17 @@ class WriteCombinerTest : public ::testing::Test {
       varied.clients = 1 + static_cast<int>(seed % 7);
       Simulation simulation(runtime_, seed, varied);
       simulation.run(crash);
+      held_back_ += simulation.counters().held_back.get();
     }
   }
 
   Runtime runtime_{options()};
+  std::uint64_t held_back_ = 0;
 };
 
 TEST_F(WriteCombinerTest, EveryByteIsAsSomeOrderOfTheRequestsLeavesIt) {
   play(1, 700, {}, false);
+  EXPECT_GT(held_back_, 100U);
 }
 
 TEST_F(WriteCombinerTest, ShortWritesAreContinued) {

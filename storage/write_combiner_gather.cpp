@@ -1,0 +1,136 @@
+// Which requests a WriteCombiner's next batch is made of.
+#include "storage/write_combiner_parts.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace selvage::storage {
+
+// Lets what has been received already join the next batch, and those just answered go on: resume
+// and answer; poll the sockets; read, decode and queue. As long as that brings requests it goes on,
+// a little longer where a sync makes batches dear. Where all that has come lies behind gaps that
+// those just answered are to fill, they get more time, by way of a pool thread, which lets the
+// kernel run whatever else is ready, the clients on this machine included.
+Awaitable<> WriteCombiner::gather(Worker& worker) {
+  constexpr int queue_turns = 2;
+  constexpr int most_turns = 64;
+  const auto nothing = [] {};
+  int idle_turns = 0;
+  std::size_t before = 0;
+  bool gaps = false;
+  for (int turn = 0; turn < most_turns; ++turn) {
+    if (gaps) co_await worker.pool.run(nothing);
+    for (Worker* other : answered_workers_) {
+      co_await boost::asio::post(other->context, boost::asio::use_awaitable);
+    }
+    if (answered_workers_.empty()) {
+      co_await boost::asio::post(worker.context, boost::asio::use_awaitable);
+    }
+    if (turn + 1 < queue_turns) continue;
+    const std::lock_guard lock(mutex_);
+    const std::size_t queued = queue_.size() + carried_.size();
+    if (expected_ <= 1 || queued >= expected_) co_return;
+    idle_turns = queued == before ? idle_turns + 1 : 0;
+    before = queued;
+    const bool patient = limits_.patience > 0 && hold_credit_.left();
+    gaps = patient && (only_behind_gaps() || carried_too_early());
+    if (idle_turns > (gaps ? limits_.patience : expect_turns_)) {
+      if (gaps) hold_credit_.in_vain(1);
+      co_return;
+    }
+  }
+}
+
+// All that has come lies behind a gap. Mutex held.
+bool WriteCombiner::only_behind_gaps() {
+  if (queue_.empty()) return false;
+  std::uint64_t lowest = ~std::uint64_t{0};
+  for (const auto& request : queue_) {
+    if (request->kind != Request::Kind::write || continues(*request)) return false;
+    lowest = std::min(lowest, request->offset);
+  }
+  bool neighbours = false;
+  const std::uint64_t window = 2 * last_bytes_;
+  pages_.for_each(lowest - std::min(lowest, window), lowest,
+                  [&](const cache::EdgePage& page) { neighbours = neighbours || !page.whole(); });
+  return neighbours;
+}
+
+// One that has waited for a neighbour would be written without it, which costs a read. Mutex held.
+bool WriteCombiner::carried_too_early() {
+  std::vector<std::uint64_t> begins;
+  for (const auto& request : queue_) begins.push_back(request->offset);
+  std::ranges::sort(begins);
+  return std::ranges::any_of(carried_, [&](const auto& request) {
+    const auto in_page = static_cast<std::uint32_t>(request->end() % pages_.page_size());
+    const cache::EdgePage* page = pages_.find(request->end() - in_page);
+    return request->kind == Request::Kind::write && page != nullptr &&
+           !page->valid.covers(in_page, in_page + 1) &&
+           !std::ranges::binary_search(begins, request->end());
+  });
+}
+
+// Nothing of its first page is missing. Mutex held.
+bool WriteCombiner::continues(const Request& request) {
+  const auto in_page = static_cast<std::uint32_t>(request.offset % pages_.page_size());
+  if (in_page == 0) return true;
+  const cache::EdgePage* page = pages_.find(request.offset - in_page);
+  return page != nullptr && page->valid.covers(in_page - 1, in_page);
+}
+
+// The carried ones, and from the queue what may go with them: no WRITE that overlaps another (the
+// later one goes in a later batch, so that they keep their order), nothing past a barrier. Mutex
+// held.
+WriteCombiner::Requests WriteCombiner::take_batch() {
+  Requests batch = std::exchange(carried_, {});
+  std::uint64_t bytes = 0;
+  while (!queue_.empty() && batch.size() < limits_.max_requests && bytes < limits_.max_bytes) {
+    const auto& next = queue_.front();
+    const bool alone = next->kind == Request::Kind::exclusive;
+    if (alone && !batch.empty()) break;
+    if (next->kind == Request::Kind::write && !fits(batch, *next)) break;
+    if (next->kind == Request::Kind::write) bytes += next->length;
+    batch.push_back(next);
+    queue_.pop_front();
+    if (alone) return batch;
+  }
+  const bool barrier = !queue_.empty() && queue_.front()->kind == Request::Kind::exclusive;
+  const std::uint64_t window = 2 * (bytes + std::exchange(last_bytes_, bytes));
+  if (!barrier) put_back(batch, window);
+  return batch;
+}
+
+// What is better written with the next batch goes back to the front of the queue. Mutex held.
+void WriteCombiner::put_back(Requests& batch, std::uint64_t window) {
+  std::vector<HoldCandidate> candidates;
+  std::vector<std::size_t> which;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Request& request = *batch[i];
+    if (request.kind != Request::Kind::write || request.carried || request.length == 0) continue;
+    candidates.push_back({request.offset, request.length, continues(request), request.held});
+    which.push_back(i);
+  }
+  if (candidates.size() < 2) return;
+  const HeldBack hold = hold_back(candidates, window, hold_credit_.next() ? limits_.most_holds : 0);
+  hold_credit_.note(hold);
+  for (std::size_t i = candidates.size(); i-- > 0;) {
+    if (!hold.held[i]) continue;
+    ++batch[which[i]]->held;
+    counters_.held_back.add();
+    queue_.push_front(std::move(batch[which[i]]));
+  }
+  std::erase(batch, nullptr);
+}
+
+bool WriteCombiner::fits(const Requests& batch, const Request& next) const {
+  const auto overlaps = [&](const std::shared_ptr<Request>& other) {
+    return other->kind == Request::Kind::write && !other->carried && other->offset < next.end() &&
+           next.offset < other->end();
+  };
+  return std::ranges::none_of(batch, overlaps);
+}
+
+}  // namespace selvage::storage
