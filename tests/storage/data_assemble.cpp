@@ -172,11 +172,11 @@ TEST_F(DataAssemble, SizesAndReadsOfAGrowingFileAgree) {
   ASSERT_TRUE(hold->wait_held());
   while (status("f").st_size != 8192) std::this_thread::yield();
   const auto found = setup().read(file, 100, 100, 1);
+  hold->release();
   ASSERT_TRUE(found.has_value()) << found.error().message();
   EXPECT_TRUE(found->eof);
   EXPECT_EQ(found->data.size(), 0U);
   EXPECT_EQ(found->after.size, 0U);
-  hold->release();
   EXPECT_EQ(writing.get()->after.size, 8192U);
   EXPECT_EQ(bytes_of(*setup().read(file, 0, 8192)), bytes);
 }
