@@ -171,6 +171,18 @@ void Sink::put_payload(std::span<const std::byte> payload) {
   extend(padding(payload.size()));
 }
 
+void Sink::replace(std::size_t at, std::uint32_t value) {
+  encode_integer(buffer_.data() + at, value, &xdr_u_int);
+}
+
+void Sink::own_payload() {
+  if (!has_payload_) return;
+  buffer_.insert(buffer_.begin() + static_cast<std::ptrdiff_t>(split_), payload_.begin(),
+                 payload_.end());
+  payload_ = {};
+  has_payload_ = false;
+}
+
 std::vector<std::byte> Sink::joined() const {
   std::vector<std::byte> all;
   all.reserve(size());

@@ -44,6 +44,9 @@ class Source {
   /// false for anything but 0 and 1.
   bool get(bool& value);
 
+  /// What is left of the segment that is being read, not consumed.
+  std::span<const std::byte> rest_of_segment() const { return segment_.subspan(at_); }
+
   /// Fixed-length opaque data and its padding. false also if the padding is not zero.
   bool get_opaque(std::span<std::uint8_t> bytes);
   /// The same without a copy.
@@ -92,6 +95,13 @@ class Sink {
   /// second payload in one sink is copied.
   /// @throws std::length_error over 2^32 - 1 bytes.
   void put_payload(std::span<const std::byte> payload);
+
+  /// Overwrites the four bytes at `at`, counted from the first byte put and without a payload that
+  /// lies before them: what was not known when it was put.
+  /// @pre at + 4 bytes have been put.
+  void replace(std::size_t at, std::uint32_t value);
+  /// Copies the payload, if there is one: its memory is not needed any more.
+  void own_payload();
 
   /// The record is head, payload, tail. Valid until the next put. Without a payload everything is
   /// in head().

@@ -105,43 +105,4 @@ Result<timespec> to_timespec(const xdr::nfstime3& wire) {
   return time;
 }
 
-std::array<std::uint8_t, 8> to_verifier(std::uint64_t value) {
-  std::array<std::uint8_t, 8> verifier{};
-  for (auto byte = verifier.rbegin(); byte != verifier.rend(); ++byte) {
-    *byte = static_cast<std::uint8_t>(value);
-    value >>= 8;
-  }
-  return verifier;
-}
-
-std::uint64_t from_verifier(const std::array<std::uint8_t, 8>& verifier) {
-  std::uint64_t value = 0;
-  for (const std::uint8_t byte : verifier) value = value << 8 | byte;
-  return value;
-}
-
-Result<> check_name(const std::string& name) {
-  if (name.empty() || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
-    return storage::ErrorCode(Errc::bad_name);
-  }
-  if (name.size() > max_name_bytes) return errno_code(ENAMETOOLONG);
-  return {};
-}
-
-Result<> check_real_name(const std::string& name) {
-  if (name == "." || name == "..") return storage::ErrorCode(Errc::reserved_name);
-  return check_name(name);
-}
-
-Result<> check_new_name(const std::string& name) {
-  if (name == "." || name == "..") return errno_code(EEXIST);
-  return check_name(name);
-}
-
-Result<> check_symlink_target(const std::string& target) {
-  if (target.empty() || target.find('\0') != std::string::npos) return errno_code(EINVAL);
-  if (target.size() > max_symlink_bytes) return errno_code(ENAMETOOLONG);
-  return {};
-}
-
 }  // namespace selvage::server::nfs3

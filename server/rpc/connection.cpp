@@ -62,10 +62,12 @@ Connection::Connection(Socket socket, Peer peer, storage::Worker& worker,
       ended_(socket_.get_executor(), Time::max()),
       write_progress_(now()),
       last_activity_(now()) {
+  peer_.connection = core_->next_connection.fetch_add(1, std::memory_order_relaxed);
   core_->connections[worker_.index].insert(this);
 }
 
 Connection::~Connection() {
+  if (core_->options.connection_closed) core_->options.connection_closed(peer_.connection);
   core_->connections[worker_.index].erase(this);
   core_->leave();
 }

@@ -70,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   const std::shared_ptr<Core> core_;
   storage::Worker& worker_;
-  const Peer peer_;
+  Peer peer_;
   Socket socket_;
   Gate in_flight_;
   Gate null_calls_;

@@ -43,6 +43,7 @@ struct Core {
   std::vector<std::unordered_set<Connection*>> connections;
 
   std::atomic<unsigned> next_worker{0};
+  std::atomic<std::uint64_t> next_connection{1};
   std::atomic<bool> draining{false};
   std::mutex mutex;  ///< Of `open`.
   std::condition_variable none_open;

@@ -167,7 +167,9 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
   const Procedure& procedure = procedures[header.proc];
 
   DuplicateRequestCache::Ticket ticket;
-  if (procedure.changes_something) {
+  const bool changes =
+      procedure.changes_something || (procedure.changes != nullptr && procedure.changes(source));
+  if (changes) {
     DuplicateRequestCache::Decision decision =
         cache_.begin(key_of(peer, record, header, source.position()));
     if (!decision.execute) {
@@ -186,7 +188,9 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
   ProcedureCounters& counters = entry->counters[header.proc];
   counters.calls.add();
   const auto began = std::chrono::steady_clock::now();
-  Call call{worker, peer.address, peer.port, header.proc, auth_sys ? &*auth_sys : nullptr, source};
+  Call call{worker,          peer.address, peer.port,
+            peer.connection, header.proc,  auth_sys ? &*auth_sys : nullptr,
+            source};
   Reply reply;
   try {
     reply = co_await procedure.handler(entry->program.service, call);

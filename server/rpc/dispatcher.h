@@ -19,6 +19,7 @@ namespace selvage::server::rpc {
 struct Peer {
   boost::asio::ip::address address;  ///< IPv4-mapped ones as IPv4.
   std::uint16_t port = 0;
+  std::uint64_t connection = 0;  ///< See Call::connection.
 };
 
 /// A reply without its record mark: `kept`, or `header` and `results` one after the other.

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
 namespace selvage::server::rpc {
 
@@ -20,6 +22,8 @@ struct Options {
   std::chrono::milliseconds idle_deadline{600'000};   ///< Linux reconnects without a trace.
   std::chrono::milliseconds linger{1'000};  ///< For the client's close, when the server goes down.
   DuplicateRequestCache::Options duplicates;
+  /// Told of each connection that has ended (Call::connection), on its worker; may be empty.
+  std::function<void(std::uint64_t connection)> connection_closed;
 };
 
 }  // namespace selvage::server::rpc

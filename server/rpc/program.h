@@ -23,6 +23,7 @@ struct Call {
   storage::Worker& worker;
   boost::asio::ip::address client;  ///< IPv4-mapped addresses are given as IPv4.
   std::uint16_t client_port;
+  std::uint64_t connection;  ///< Never given to another connection of this process.
   std::uint32_t procedure;
   /// AUTH_NONE, or AUTH_SYS already decoded.
   const xdr::AuthSys* auth_sys;  ///< nullptr with AUTH_NONE.
@@ -49,6 +50,8 @@ struct Procedure {
   std::string_view name;   ///< RFC name, as in metrics: "WRITE".
   Handler handler;         ///< nullptr: PROC_UNAVAIL.
   bool changes_something;  ///< Held in the duplicate request cache.
+  /// Where that depends on the call, by its arguments (4-byte aligned); may be nullptr.
+  bool (*changes)(xdr::Source arguments) = nullptr;
 };
 
 /// Where in a call's arguments a WRITE payload lies, so that it can be received at an address
