@@ -243,11 +243,11 @@ class Game {
     state_->tick();
   }
 
-  /// Whether shares of others that are still there forbid these; the expired ones are revoked.
-  bool share_denied(const At& at, bool own_too, std::uint32_t access, std::uint32_t deny) {
+  /// Whether shares that are still there, its own included, forbid these; expired ones are revoked.
+  bool share_denied(const At& at, std::uint32_t access, std::uint32_t deny) {
     std::vector<std::size_t> gone;
     for (const auto& [other, share] : shares_) {
-      if (std::get<2>(other) != std::get<2>(at) || (other == at && !own_too)) continue;
+      if (std::get<2>(other) != std::get<2>(at)) continue;
       if ((share.access & deny) == 0 && (share.deny & access) == 0) continue;
       if (!expired(std::get<0>(other))) return true;
       gone.push_back(std::get<0>(other));
@@ -278,7 +278,7 @@ class Game {
     request.access = static_cast<std::uint32_t>(1 + choices_.pick(3));
     request.deny = static_cast<std::uint32_t>(choices_.pick(3) == 0 ? choices_.pick(4) : 0);
     const bool abort = choices_.pick(8) == 0;
-    const bool denied = share_denied(at, false, request.access, request.deny);
+    const bool denied = share_denied(at, request.access, request.deny);
     OpenGrant grant;
     const auto run = [&]() -> nfsstat4 {
       auto ticket = state_->begin_open(request);
@@ -465,7 +465,7 @@ class Game {
     const auto access = static_cast<std::uint32_t>(choices_.pick(4));
     const Caller& caller = players_[who].caller;
     if (choices_.pick(2) == 0) {
-      const bool denied = share_denied(at, true, access, 0);
+      const bool denied = share_denied(at, access, 0);
       require(status_of(state_->use_stateid(caller, {}, key_of(number), access)) ==
               (denied ? xdr::NFS4ERR_LOCKED : xdr::NFS4_OK));
       return;

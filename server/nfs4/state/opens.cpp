@@ -74,7 +74,7 @@ Outcome<OpenTicket> State::begin_open(const OpenRequest& request) {
   client.pending_opens.insert(begun.id);
   ++owner->pending;
   t.pending_opens.emplace(begun.id, std::move(pending));
-  if (!t.shares_allow(file, owner, request.access, request.deny)) {
+  if (!t.shares_allow(file, request.access, request.deny)) {
     t.remove_pending(begun);
     return request.reclaim ? xdr::NFS4ERR_RECLAIM_CONFLICT : xdr::NFS4ERR_SHARE_DENIED;
   }

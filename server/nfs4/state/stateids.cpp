@@ -118,7 +118,7 @@ Outcome<StateidUse> State::use_stateid(const Caller& caller, const stateid4& sta
     if (is_bypass(stateid) && (access & xdr::OPEN4_SHARE_ACCESS_WRITE) == 0) return use;
     // A share reservation may be about to be reclaimed.
     if (!t.grace.over()) return xdr::NFS4ERR_GRACE;
-    if (file != nullptr && !t.shares_allow(*file, nullptr, access, xdr::OPEN4_SHARE_DENY_NONE)) {
+    if (file != nullptr && !t.shares_allow(*file, access, xdr::OPEN4_SHARE_DENY_NONE)) {
       return xdr::NFS4ERR_LOCKED;
     }
     return use;

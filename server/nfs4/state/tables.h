@@ -254,7 +254,7 @@ struct Tables {
   void collect(File& file);
   void count_share(File& file, std::uint32_t access, std::uint32_t deny, int by);
   /// Whether others' shares allow these; expired clients in the way are revoked.
-  bool shares_allow(File& file, const Owner* owner, std::uint32_t access, std::uint32_t deny);
+  bool shares_allow(File& file, std::uint32_t access, std::uint32_t deny);
   void remove_open(Open& open);
   void remove_lock(Lock& lock);
   /// Sets ranges and counts them.

@@ -89,24 +89,22 @@ void Tables::count_share(File& shared, std::uint32_t access, std::uint32_t deny,
   }
 }
 
-bool Tables::shares_allow(File& shared, const Owner* owner, std::uint32_t access,
-                          std::uint32_t deny) {
+bool Tables::shares_allow(File& shared, std::uint32_t access, std::uint32_t deny) {
   const auto contradict = [&](std::uint32_t others_access, std::uint32_t others_deny) {
     return (access & others_deny) != 0 || (deny & others_access) != 0;
   };
   const auto bits = [](const std::array<std::uint32_t, 2>& counts) {
     return (counts[0] != 0 ? 1U : 0U) | (counts[1] != 0 ? 2U : 0U);
   };
-  // Nobody at all in the way, the owner itself included.
   if (!contradict(bits(shared.access), bits(shared.deny))) return true;
   std::set<Client*> gone;
   for (const Open* open : shared.opens) {
-    if (open->owner == owner || !contradict(open->access, open->deny)) continue;
+    if (!contradict(open->access, open->deny)) continue;
     if (!expired(*open->client)) return false;
     gone.insert(open->client);
   }
   for (const PendingOpen* pending : shared.pending) {
-    if (pending->owner == owner || !contradict(pending->access, pending->deny)) continue;
+    if (!contradict(pending->access, pending->deny)) continue;
     if (!expired(*pending->client)) return false;
     gone.insert(pending->client);
   }
