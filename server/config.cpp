@@ -180,6 +180,7 @@ Parsed<ExportConfig> to_export(const config::Export& from, const Locate& locate)
   options.stable_floor = stability(from.stable_floor());
   if (from.has_sync()) options.sync = from.sync();
   if (from.has_exclusive()) options.exclusive = from.exclusive();
+  to.utf8 = from.utf8();
   to.origin = locate("path", -1);
   return to;
 }
@@ -220,6 +221,18 @@ Parsed<Settings> to_settings(const config::Config& from, const TextFormat::Parse
       return error_at(at("threads", -1), "threads: must be 1 to 256");
     }
     to.threads = from.threads();
+  }
+  if (from.has_lease_time()) {
+    if (from.lease_time() < shortest_lease || from.lease_time() > longest_lease) {
+      return error_at(at("lease_time", -1), "lease_time: must be 10 to 3600 seconds");
+    }
+    to.lease_time = from.lease_time();
+  }
+  if (from.has_grace_time()) {
+    if (from.grace_time() < shortest_lease || from.grace_time() > longest_lease) {
+      return error_at(at("grace_time", -1), "grace_time: must be 10 to 3600 seconds");
+    }
+    to.grace_time = from.grace_time();
   }
   const auto* exports = type->FindFieldByName("export");
   for (int i = 0; i < from.export__size(); ++i) {
@@ -397,6 +410,11 @@ Parsed<Config> combine(Settings file, Settings command_line) {
   config.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
   if (file.threads) config.threads = *file.threads;
   if (command_line.threads) config.threads = *command_line.threads;
+  if (file.lease_time) config.lease_time = *file.lease_time;
+  if (command_line.lease_time) config.lease_time = *command_line.lease_time;
+  config.grace_time = config.lease_time;
+  if (file.grace_time) config.grace_time = *file.grace_time;
+  if (command_line.grace_time) config.grace_time = *command_line.grace_time;
 
   config.exports = std::move(file.exports);
   std::move(command_line.exports.begin(), command_line.exports.end(),

@@ -36,6 +36,7 @@ struct ExportConfig {
   Squash squash = Squash::root;
   std::uint32_t anonuid = 65534;
   std::uint32_t anongid = 65534;
+  bool utf8 = false;               ///< NFSv4 names must be UTF-8.
   storage::ExportOptions storage;  ///< `edges=auto` is resolved.
   std::string origin;              ///< Where it was said: "FILE:LINE" or "--export ARGUMENT".
 };
@@ -46,6 +47,8 @@ struct Settings {
   std::optional<std::uint16_t> port;
   std::optional<std::string> state_dir;
   std::optional<unsigned> threads;
+  std::optional<std::uint32_t> lease_time;  ///< Seconds.
+  std::optional<std::uint32_t> grace_time;
   std::vector<ExportConfig> exports;
 };
 
@@ -55,9 +58,13 @@ struct Config {
   std::uint16_t port = 2049;                     ///< 0: a free one.
   std::string state_dir;
   unsigned threads = 1;
+  std::uint32_t lease_time = 90;  ///< Seconds.
+  std::uint32_t grace_time = 90;
   std::vector<ExportConfig> exports;
 };
 
+inline constexpr std::uint32_t shortest_lease = 10;  ///< Seconds; of the grace period too.
+inline constexpr std::uint32_t longest_lease = 3600;
 inline constexpr std::size_t max_config_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t max_path_bytes = 1024;  ///< MNTPATHLEN, RFC 1813 section 5.1.2.
 

@@ -10,7 +10,8 @@ namespace selvage::server {
 namespace {
 
 constexpr const char* description =
-    "selvaged serves directories over NFSv3, all programs on one TCP port:\n"
+    "selvaged serves directories over NFSv3 and NFSv4, all programs on one TCP port:\n"
+    "  mount -t nfs -o port=P HOST:PATH /mnt\n"
     "  mount -t nfs -o vers=3,proto=tcp,port=P,mountport=P,nolock HOST:PATH /mnt\n";
 
 constexpr const char* export_help =
@@ -29,6 +30,7 @@ constexpr const char* export_help =
     "  min_middle=PAGES         shorter middles are not split off; default 1\n"
     "  stable_floor=unstable|data_sync|file_sync\n"
     "                           every WRITE is made at least this stable; default unstable\n"
+    "  utf8=yes|no              yes: NFSv4 names that are not UTF-8 are refused; default no\n"
     "  sync=yes|no              no: a crash may lose names and attributes that were acknowledged\n"
     "PATH ends at the last ':' that a key= follows; a backslash takes the next character as it is\n"
     "('/srv/a\\:b=c' is the directory 'a:b=c'). Mount the export by its PATH.\n"
@@ -46,6 +48,8 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   std::vector<std::string> exports;
   std::uint16_t port = 0;
   unsigned threads = 0;
+  std::uint32_t lease_time = 0;
+  std::uint32_t grace_time = 0;
   bool check = false;
   bool version = false;
 
@@ -63,6 +67,14 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   app.add_option("--export", exports, "Directory to serve; several times")
       ->type_name("PATH[:key=value,...]")
       ->allow_extra_args(false);
+  auto* lease_option =
+      app.add_option("--lease-time", lease_time, "NFSv4 lease in seconds; default 90")
+          ->type_name("S")
+          ->check(CLI::Range(shortest_lease, longest_lease));
+  auto* grace_option = app.add_option("--grace-time", grace_time,
+                                      "NFSv4 grace period in seconds; default: the lease")
+                           ->type_name("S")
+                           ->check(CLI::Range(shortest_lease, longest_lease));
   auto* threads_option = app.add_option("--threads", threads, "Worker threads; default: CPUs")
                              ->type_name("N")
                              ->check(CLI::Range(1, 256));
@@ -96,6 +108,8 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   }
   if (port_option->count() > 0) settings.port = port;
   if (threads_option->count() > 0) settings.threads = threads;
+  if (lease_option->count() > 0) settings.lease_time = lease_time;
+  if (grace_option->count() > 0) settings.grace_time = grace_time;
   if (!state_dir.empty()) settings.state_dir = std::filesystem::absolute(state_dir).string();
   for (const auto& argument : exports) {
     auto one = parse_export_argument(argument);

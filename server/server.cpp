@@ -4,6 +4,7 @@
 #include "server/metrics.h"
 #include "server/mount3/program.h"
 #include "server/nfs3/program.h"
+#include "server/nfs4/part.h"
 #include "server/rpc/server.h"
 #include "storage/handle_codec.h"
 #include "storage/local/local_filesystem.h"
@@ -138,6 +139,7 @@ struct Server::Impl {
   CurrentExports exports;
   std::optional<nfs3::Service> nfs3;
   std::optional<mount3::Service> mount3;
+  std::unique_ptr<nfs4::Part> nfs4;
   std::optional<rpc::Server> rpc;
   bool stopped = false;
 };
@@ -230,8 +232,12 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   const storage::HandleCodec handles(*key);
   impl->nfs3.emplace(impl->exports, handles);
   impl->mount3.emplace(impl->exports, handles);
-  const std::array programs{nfs3::program(*impl->nfs3), mount3::program_v3(*impl->mount3),
-                            mount3::program_v1(*impl->mount3)};
+  auto nfs4 = nfs4::Part::make(config, *exports, handles, impl->runtime);
+  if (!nfs4) return nfs4.error();
+  impl->nfs4 = std::move(*nfs4);
+  const std::array programs{nfs3::program(*impl->nfs3), impl->nfs4->program(),
+                            mount3::program_v3(*impl->mount3), mount3::program_v1(*impl->mount3)};
+  hooks.rpc.connection_closed = impl->nfs4->connection_closed();
   hooks.rpc.max_connections =
       std::min(hooks.rpc.max_connections, std::max<std::size_t>(descriptor_limit() / 4, 16));
   impl->rpc.emplace(impl->runtime, programs, hooks.rpc);
@@ -264,6 +270,7 @@ bool Server::stop() {
   if (std::exchange(impl_->stopped, true)) return true;
   const bool drained = impl_->rpc->drain(drain_deadline);
   if (!drained) log::error("requests were still in progress when their time was up");
+  impl_->nfs4->stop();
   const bool closed = impl_->close_files(drained);
   impl_->runtime.stop();
   return drained && closed;

@@ -1,0 +1,118 @@
+#include "server/nfs4/part.h"
+
+#include "server/log.h"
+#include "server/nfs4/program.h"
+#include "server/nfs4/state/recovery_store.h"
+#include "server/nfs4/state/state.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace selvage::server::nfs4 {
+namespace {
+
+constexpr std::chrono::seconds tick_interval{1};
+
+state::Options state_options(const Config& config) {
+  state::Options options;
+  options.lease_time = std::chrono::seconds(config.lease_time);
+  options.grace_time = std::chrono::seconds(config.grace_time);
+  return options;
+}
+
+}  // namespace
+
+struct Part::Impl {
+  Impl(state::Options options, std::unique_ptr<state::RecoveryStore> store)
+      : state(std::move(options), std::move(store)) {}
+
+  // Lives on until its own timer has been cancelled and has returned.
+  storage::Awaitable<> keep_time(storage::Worker& worker);
+
+  state::State state;
+  std::optional<Service> service;
+  std::optional<boost::asio::steady_timer> timer;
+  bool stopping = false;  // The first worker's.
+  std::future<void> clock;
+  storage::Worker* worker = nullptr;
+};
+
+storage::Awaitable<> Part::Impl::keep_time(storage::Worker& on) {
+  while (!stopping) {
+    state.tick();
+    if (state.records_pending()) {
+      auto write = [this] { return state.write_records(); };
+      const auto written = co_await on.pool.run(write);
+      if (!written) {
+        log::error("NFSv4 client records could not be written: " + written.error().message());
+      }
+    }
+    if (stopping) break;
+    timer->expires_after(tick_interval);
+    boost::system::error_code cancelled;
+    co_await timer->async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, cancelled));
+  }
+}
+
+Part::Part(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Part::~Part() {
+  stop();
+}
+
+Parsed<std::unique_ptr<Part>> Part::make(const Config& config,
+                                         std::shared_ptr<const ExportTable> exports,
+                                         const storage::HandleCodec& handles,
+                                         storage::Runtime& runtime) {
+  auto store = state::RecoveryStore::open(config.state_dir);
+  if (!store) {
+    return ConfigError{"state directory " + config.state_dir +
+                       ": records of NFSv4 clients: " + store.error().message()};
+  }
+  auto impl = std::make_unique<Impl>(state_options(config), std::move(*store));
+  storage::Worker& worker = runtime.worker(0);
+  impl->worker = &worker;
+  auto names = boost::asio::co_spawn(worker.context, Namespace::make(std::move(exports), worker),
+                                     boost::asio::use_future)
+                   .get();
+  Options options;
+  options.lease_seconds = config.lease_time;
+  impl->service.emplace(std::move(names), handles, impl->state, options);
+  impl->timer.emplace(worker.context);
+  impl->clock =
+      boost::asio::co_spawn(worker.context, impl->keep_time(worker), boost::asio::use_future);
+  return std::unique_ptr<Part>(new Part(std::move(impl)));
+}
+
+rpc::Program Part::program() {
+  return nfs4::program(*impl_->service);
+}
+
+std::function<void(std::uint64_t)> Part::connection_closed() {
+  return [&state = impl_->state](std::uint64_t connection) { state.connection_lost(connection); };
+}
+
+const Service& Part::service() const {
+  return *impl_->service;
+}
+
+void Part::stop() {
+  if (!impl_->clock.valid()) return;
+  boost::asio::post(impl_->worker->context, [impl = impl_.get()] {
+    impl->stopping = true;
+    impl->timer->cancel();
+  });
+  impl_->clock.get();
+}
+
+}  // namespace selvage::server::nfs4

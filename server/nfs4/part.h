@@ -1,0 +1,44 @@
+// NFSv4 as a part of the serving process: state, recovery records, name space, clock.
+#pragma once
+
+#include "server/config.h"
+#include "server/exports.h"
+#include "server/nfs4/service.h"
+#include "server/rpc/program.h"
+#include "storage/handle_codec.h"
+#include "storage/worker.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace selvage::server::nfs4 {
+
+/// Made and ended on one thread that is not a worker's. Outlives the RPC server; the runtime
+/// outlives it.
+class Part {
+ public:
+  /// Opens the recovery records in the state directory; the error names the file. Blocks.
+  static Parsed<std::unique_ptr<Part>> make(const Config& config,
+                                            std::shared_ptr<const ExportTable> exports,
+                                            const storage::HandleCodec& handles,
+                                            storage::Runtime& runtime);
+  ~Part();
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  rpc::Program program();
+  /// For rpc::Options.
+  std::function<void(std::uint64_t)> connection_closed();
+  const Service& service() const;
+
+  /// The clock stands still from here on. After the last request, before the runtime stops.
+  void stop();
+
+ private:
+  struct Impl;
+  explicit Part(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace selvage::server::nfs4

@@ -1,0 +1,11 @@
+// UTF-8 (RFC 3629), for exports that ask for it (RFC 7530, 12).
+#pragma once
+
+#include <string_view>
+
+namespace selvage::server::nfs4 {
+
+/// No overlong forms, no surrogates, nothing past U+10FFFF.
+bool is_utf8(std::string_view text);
+
+}  // namespace selvage::server::nfs4
