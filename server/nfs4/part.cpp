@@ -12,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -75,6 +76,9 @@ Parsed<std::unique_ptr<Part>> Part::make(const Config& config,
                                          const storage::HandleCodec& handles,
                                          storage::Runtime& runtime) {
   auto store = state::RecoveryStore::open(config.state_dir);
+  if (!store && store.error() == storage::errno_code(EBUSY)) {
+    return ConfigError{"state directory " + config.state_dir + ": another selvaged is using it"};
+  }
   if (!store) {
     return ConfigError{"state directory " + config.state_dir +
                        ": records of NFSv4 clients: " + store.error().message()};

@@ -158,7 +158,7 @@ TEST(CurrentExports, RequestsKeepTheTableTheyTook) {
   std::vector<std::thread> clients;
   for (int& count : served) {
     clients.emplace_back([&] {
-      const rpc::Call call{runtime.worker(0), {}, 0, 0, nullptr, xdr::Source()};
+      const rpc::Call call{runtime.worker(0), {}, 0, 0, 0, nullptr, xdr::Source()};
       do {
         const auto target = nfs3::resolve(&service, call, handle);
         if (target) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -114,9 +115,15 @@ TEST_F(ProcessTest, SecondStartOnTheSamePortWorksAtOnce) {
   const auto root = client.root(exported());
 
   // While it serves nobody else gets the port.
-  Process intruder(arguments(port));
+  auto others = arguments(port);
+  *(std::ranges::find(others, "--state-dir") + 1) = scratch_ / "other";
+  Process intruder(others);
   EXPECT_EQ(intruder.wait(), 1);
   EXPECT_THAT(intruder.output(), HasSubstr("cannot listen on port " + std::to_string(port)));
+  // Nor what it must remember.
+  Process sharer(arguments());
+  EXPECT_EQ(sharer.wait(), 1);
+  EXPECT_THAT(sharer.output(), HasSubstr("another selvaged is using it"));
 
   first->signal(SIGTERM);
   EXPECT_EQ(first->wait(), 0) << first->output();
