@@ -1,6 +1,8 @@
 // REMOVE, RMDIR, RENAME, LINK of a local file system.
 #include "tests/storage/names_fixture.h"
 
+#include <gmock/gmock.h>
+
 namespace selvage::storage {
 namespace {
 
@@ -143,7 +145,8 @@ TEST_F(NamesRemove, RenameOfDirectories) {
   ASSERT_EQ(errno_of(inner), 0);
   make("file");
   EXPECT_EQ(errno_of(rename(alice, root, "one", inner->node.id, "x")), EINVAL);
-  EXPECT_EQ(errno_of(rename(alice, root, "two", root, "one")), ENOTEMPTY);
+  // XFS says EEXIST, as rename(2) allows.
+  EXPECT_THAT(errno_of(rename(alice, root, "two", root, "one")), testing::AnyOf(ENOTEMPTY, EEXIST));
   EXPECT_EQ(errno_of(rename(alice, root, "one", root, "file")), ENOTDIR);
   EXPECT_EQ(errno_of(rename(alice, root, "file", root, "one")), EISDIR);
   ASSERT_EQ(errno_of(rename(alice, one, "inner", two, "inner")), 0);
@@ -170,7 +173,7 @@ TEST_F(NamesRemove, LookupDuringRenameOverAlwaysFinds) {
     co_return failed;
   };
   auto renaming = start_on(renamer, job);
-  while (!done) ASSERT_EQ(errno_of(lookup(bob, root, "target")), 0);
+  while (!done) EXPECT_EQ(errno_of(lookup(bob, root, "target")), 0);
   EXPECT_EQ(renaming.get(), 0);
 }
 

@@ -199,6 +199,12 @@ def resident_pages(path):
         os.close(fd)
 
 
+def caches_dropped():
+    """How often drop_caches has been written to, by anybody."""
+    with open("/proc/vmstat") as f:
+        return int(re.search(r"^drop_pagecache (\d+)$", f.read(), re.M).group(1))
+
+
 def drop_caches():
     os.sync()
     with open("/proc/sys/vm/drop_caches", "w") as f:
