@@ -6,14 +6,18 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace selvage::storage {
 namespace {
 
 constexpr unsigned wanted_stats = STATX_BASIC_STATS | STATX_MNT_ID;
 constexpr int inside_depth = 4096;
-constexpr int node_attempts = 16;
+// btrfs shows an object that a rename replaces without a link for as long as the rename takes.
+constexpr int node_attempts = 14;
+constexpr std::chrono::microseconds first_pause{50};
 
 std::uint64_t device_of(const struct statx& stats) {
   return makedev(stats.stx_dev_major, stats.stx_dev_minor);
@@ -101,9 +105,13 @@ Result<UniqueFd> ObjectOpener::open_path(const ObjectId& id) const {
 
 Result<OpenObject> ObjectOpener::open_directory(const ObjectId& id) const {
   auto object = open_object(id, O_RDONLY | O_DIRECTORY | O_NOATIME);
-  if (object || object.error() != errno_code(EPERM)) return object;
   // O_NOATIME is for the owner and for CAP_FOWNER.
-  return open_object(id, O_RDONLY | O_DIRECTORY);
+  if (!object && object.error() == errno_code(EPERM)) {
+    object = open_object(id, O_RDONLY | O_DIRECTORY);
+  }
+  // The kernel's word for a symlink.
+  if (!object && object.error() == errno_code(ELOOP)) return errno_code(ENOTDIR);
+  return object;
 }
 
 Result<Attributes> ObjectOpener::attributes_inside(int fd) const {
@@ -138,8 +146,9 @@ Result<Node> ObjectOpener::node_at(int dirfd, const std::string& name) const {
     const auto object = open_at(dirfd, name);
     if (!object) {
       // It was removed or renamed over between open and stat: the name may have a new object.
-      if (object.error() == errno_code(ESTALE)) continue;
-      return object.error();
+      if (object.error() != errno_code(ESTALE)) return object.error();
+      std::this_thread::sleep_for(first_pause * (1 << attempt));
+      continue;
     }
     const auto id = id_of(object->fd.get(), "");
     if (!id) return id.error();

@@ -53,7 +53,11 @@ TEST_F(NamesTest, LookupFails) {
   EXPECT_STATUS(NFS3ERR_NOTDIR, root_->lookup(file, "x"));
   EXPECT_STATUS(NFS3ERR_NOTDIR, root_->lookup(file, "."));
   ASSERT_OK(root_->symlink(top_, "l", "."));
-  EXPECT_STATUS(NFS3ERR_NOTDIR, root_->lookup(root_->look(top_, "l"), "f"));
+  const Bytes link = root_->look(top_, "l");
+  EXPECT_STATUS(NFS3ERR_NOTDIR, root_->lookup(link, "f"));
+  EXPECT_STATUS(NFS3ERR_NOTDIR, root_->create(link, "g", GUARDED));
+  EXPECT_STATUS(NFS3ERR_NOTDIR, root_->remove(link, "f"));
+  EXPECT_STATUS(NFS3ERR_NOTDIR, root_->readdir(link, 0, 8192));
   const Bytes closed = root_->make_directory(top_, "closed", 0744);
   ASSERT_OK(root_->mkdir(closed, "in"));
   const auto denied = alice_->lookup(closed, "in");
