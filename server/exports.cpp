@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <limits>
 #include <span>
 #include <utility>
@@ -27,6 +28,18 @@ std::uint64_t number_from(std::span<const std::uint8_t> bytes) {
   std::uint64_t value = 0;
   for (const auto byte : bytes) value = value << 8 | byte;
   return value;
+}
+
+/// What stands in the way of serving a directory.
+std::string reason(const storage::ErrorCode& error) {
+  if (error == storage::errno_code(EOPNOTSUPP)) {
+    return "its file system has no file handles (name_to_handle_at(2); overlayfs has them with "
+           "nfs_export=on)";
+  }
+  if (error == storage::errno_code(EPERM)) {
+    return "files cannot be opened by handle without CAP_DAC_READ_SEARCH: start selvaged as root";
+  }
+  return error.message();
 }
 
 }  // namespace
@@ -63,7 +76,7 @@ Parsed<std::shared_ptr<const ExportTable>> ExportTable::make(
     }
     auto filesystem = open(config);
     if (!filesystem) {
-      return ConfigError{config.origin + ": " + config.path + ": " + filesystem.error().message()};
+      return ConfigError{config.origin + ": " + config.path + ": " + reason(filesystem.error())};
     }
     one->filesystem = std::move(*filesystem);
     table->exports_.push_back(std::move(one));

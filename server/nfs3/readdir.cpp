@@ -11,8 +11,9 @@
 namespace selvage::server::nfs3 {
 namespace {
 
-/// Bytes of a reply at most, whatever the client asks for.
-constexpr std::uint32_t max_reply_bytes = 1U << 20;
+/// Bytes of a reply at most, whatever the client asks for: many such replies may wait in memory for
+/// clients that do not take them, and each keeps a thread busy.
+constexpr std::uint32_t max_reply_bytes = 64U << 10;
 
 /// Of READDIR3resok and READDIRPLUS3resok without entries: directory attributes, cookie verifier,
 /// the end of the list and eof. The attributes are counted even though they could be absent.

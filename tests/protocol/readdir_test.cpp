@@ -202,6 +202,24 @@ TEST_F(ReaddirTest, DircountBoundsNamesOnly) {
   }
 }
 
+TEST_F(ReaddirTest, ARepliesSizeIsBoundedWhateverIsAskedFor) {
+  const Bytes directory = root_->make_directory(top_, "large");
+  const std::string long_name(240, 'n');
+  for (int i = 0; i < 400; ++i) {
+    const int fd = ::open(path("rw/large/" + long_name + std::to_string(i)).c_str(),
+                          O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ASSERT_GE(fd, 0);
+    ::close(fd);
+  }
+  constexpr std::size_t most = 64U << 10;
+  XdrWriter arguments;
+  arguments.opaque(directory).u64(0).u64(0).u32(UINT32_MAX);
+  EXPECT_LE(encoded_bytes(*root_, NFS3_READDIR, arguments), most);
+  EXPECT_GT(encoded_bytes(*root_, NFS3_READDIR, arguments), most / 2);
+  arguments.u32(UINT32_MAX);
+  EXPECT_LE(encoded_bytes(*root_, NFS3_READDIRPLUS, arguments), most);
+}
+
 TEST_F(ReaddirTest, TooSmallForOneEntry) {
   const Bytes directory = root_->make_directory(top_, "d");
   for (const std::uint32_t count : {0u, 1u, 16u, 100u, 104u, 123u}) {

@@ -79,13 +79,18 @@ TEST(Exports, SameIdTwiceIsRefused) {
 }
 
 TEST(Exports, WhatCannotBeOpenedIsNamed) {
-  const auto refused = ExportTable::make(
-      {*parse_export_argument("/a")},
-      [](const ExportConfig&) -> storage::Result<std::unique_ptr<storage::FileSystem>> {
-        return storage::errno_code(EOPNOTSUPP);
-      });
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "--export /a: /a: Operation not supported");
+  const auto message_of = [](int error) {
+    const auto refused = ExportTable::make(
+        {*parse_export_argument("/a")},
+        [error](const ExportConfig&) -> storage::Result<std::unique_ptr<storage::FileSystem>> {
+          return storage::errno_code(error);
+        });
+    return refused ? std::string() : refused.error().message;
+  };
+  EXPECT_EQ(message_of(EIO), "--export /a: /a: Input/output error");
+  // What users meet, and could not make out from the error's own name.
+  EXPECT_THAT(message_of(EOPNOTSUPP), HasSubstr("--export /a: /a: its file system has no file"));
+  EXPECT_THAT(message_of(EPERM), HasSubstr("start selvaged as root"));
 }
 
 TEST(Exports, ClientsByAnyRule) {
