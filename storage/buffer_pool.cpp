@@ -224,6 +224,11 @@ BufferPool::Gauges BufferPool::gauges() const {
           .waits = impl_->waits};
 }
 
+bool BufferPool::awaited() const {
+  const std::lock_guard lock(impl_->mutex);
+  return !impl_->waiters.empty();
+}
+
 void BufferPool::stop() {
   std::vector<Parked> ready;
   {

@@ -59,6 +59,9 @@ class BufferPool {
 
   Gauges gauges() const;
 
+  /// Somebody waits for memory now.
+  bool awaited() const;
+
   /// Refuses all waiters and later calls.
   void stop();
 

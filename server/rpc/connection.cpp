@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t max_unsent_nulls = 16;
 constexpr std::size_t buffers_per_write = 64;  ///< What Asio passes to one sendmsg.
 constexpr std::size_t segments_per_reply = 6;
-constexpr std::size_t write_progress_bytes = std::size_t{64} << 10;
+constexpr std::size_t progress_bytes = std::size_t{64} << 10;
 
 Connection::Time now() {
   return std::chrono::steady_clock::now();
@@ -61,6 +61,7 @@ Connection::Connection(Socket socket, Peer peer, storage::Worker& worker,
               core_->counters),
       ended_(socket_.get_executor(), Time::max()),
       write_progress_(now()),
+      read_progress_(write_progress_),
       last_activity_(now()) {
   peer_.connection = core_->next_connection.fetch_add(1, std::memory_order_relaxed);
   core_->connections[worker_.index].insert(this);
@@ -215,7 +216,7 @@ std::size_t Connection::gather(std::span<asio::const_buffer> buffers) const {
 /// The kernel has taken `count` more bytes of the queue.
 void Connection::taken(std::size_t count) {
   sent_since_progress_ += count;
-  if (sent_since_progress_ >= write_progress_bytes) {
+  if (sent_since_progress_ >= progress_bytes) {
     sent_since_progress_ = 0;
     write_progress_ = now();
   }
@@ -269,16 +270,35 @@ Awaitable<> Connection::linger() {
   }
 }
 
-void Connection::sweep(Time time) {
+/// For a while neither 64 KiB of the record that it has begun has come, nor has it taken 64 KiB of
+/// its replies.
+bool Connection::stalls(Time time) {
+  const auto deadline = core_->options.contended_deadline;
+  const std::optional<Time> record_began = reader_.clock().running_since();
+  if (!record_began || reader_.received() - received_at_progress_ >= progress_bytes) {
+    received_at_progress_ = reader_.received();
+    read_progress_ = time;
+  }
+  if (record_began && time - std::max(*record_began, read_progress_) >= deadline) return true;
+  return writing_ && time - write_progress_ >= deadline;
+}
+
+void Connection::sweep(Time time, bool contended) {
   if (closed_) return;
   const Options& options = core_->options;
   const std::optional<Time> record_began = reader_.clock().running_since();
+  const bool stalls_now = stalls(time);
+  // Seen twice: a worker that has been kept from its work finds in between what the client has
+  // sent.
+  const bool stalled = std::exchange(stalled_, stalls_now) && stalls_now;
   if (linger_until_) {
     if (time >= *linger_until_) close(CloseReason::drained);
   } else if (record_began && time - *record_began >= options.record_deadline) {
     close(CloseReason::record_deadline);
   } else if (writing_ && time - write_progress_ >= options.write_deadline) {
     close(CloseReason::write_deadline);
+  } else if (stalled && (contended || draining_)) {
+    close(CloseReason::contended);
   } else if (draining_) {
     // Whatever the reader waits for now, no call will come of it.
     if (reading_) socket_.cancel();

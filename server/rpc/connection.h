@@ -34,8 +34,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Reads until the connection ends, for whatever reason; returns when all calls have ended.
   storage::Awaitable<> run();
 
-  /// Closes it if a deadline has passed. Called from time to time.
-  void sweep(Time now);
+  /// Closes it if a deadline has passed. Called from time to time; `contended` if others wait for
+  /// what slow clients may hold.
+  void sweep(Time now, bool contended);
 
   /// No new calls; those in progress finish, then the connection is closed.
   void drain();
@@ -65,6 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void enqueue(Outgoing reply, Permits permits);
   std::size_t gather(std::span<boost::asio::const_buffer> buffers) const;
   void taken(std::size_t count);
+  bool stalls(Time now);
   bool peer_gone();
   void end_call();
 
@@ -87,6 +89,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t sent_ = 0;  ///< Bytes of queue_.front() that have been sent.
   std::size_t sent_since_progress_ = 0;
   Time write_progress_;
+  std::uint64_t received_at_progress_ = 0;
+  Time read_progress_;
+  bool stalled_ = false;  ///< At the last sweep.
   Time last_activity_;
   std::optional<Time> linger_until_;
 };

@@ -7,6 +7,7 @@
 #include "server/rpc/gate.h"
 #include "server/rpc/options.h"
 #include "server/rpc/program_table.h"
+#include "storage/buffer_pool.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -48,6 +49,11 @@ struct Core {
   std::mutex mutex;  ///< Of `open`.
   std::condition_variable none_open;
   std::size_t open = 0;  ///< Connections accepted whose last coroutine has not ended.
+
+  /// Somebody waits for what a client that sends or takes its bytes slowly may hold.
+  bool contended(const storage::BufferPool& buffers) const {
+    return buffers.awaited() || requests.awaited() || large_records.awaited();
+  }
 
   /// False over the bound.
   bool enter() {

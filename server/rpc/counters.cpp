@@ -18,6 +18,8 @@ std::string_view to_string(CloseReason reason) {
       return "record_deadline";
     case CloseReason::write_deadline:
       return "write_deadline";
+    case CloseReason::contended:
+      return "contended";
     case CloseReason::idle:
       return "idle";
     case CloseReason::drained:

@@ -23,10 +23,11 @@ enum class CloseReason : std::uint8_t {
   oversize,         ///< A record over the limit.
   record_deadline,  ///< A record was begun and not finished in time.
   write_deadline,   ///< The client did not take its replies.
+  contended,        ///< The same of a record or of replies, while others waited for what it held.
   idle,             ///< Nothing came for a long time.
   drained,          ///< The server is going down.
 };
-inline constexpr std::size_t close_reasons = 9;
+inline constexpr std::size_t close_reasons = 10;
 std::string_view to_string(CloseReason reason);
 
 /// Microseconds by power of two: bucket 0 counts 0, bucket n counts [2^(n-1), 2^n); the last one

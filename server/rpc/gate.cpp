@@ -59,6 +59,11 @@ std::uint64_t Gate::waits() const {
   return waits_;
 }
 
+bool Gate::awaited() const {
+  const std::lock_guard lock(mutex_);
+  return !waiters_.empty();
+}
+
 void Gate::stop() {
   std::deque<Waiter> waiters;
   {

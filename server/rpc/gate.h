@@ -53,6 +53,7 @@ class Gate {
 
   std::size_t in_use() const;
   std::uint64_t waits() const;  ///< acquire() calls that had to wait, ever.
+  bool awaited() const;         ///< Somebody waits now.
 
   /// Sends all waiters and later callers away.
   void stop();

@@ -19,7 +19,10 @@ struct Options {
   RecordReader::Limits limits;
   std::chrono::milliseconds record_deadline{60'000};  ///< From the first byte to the last.
   std::chrono::milliseconds write_deadline{60'000};   ///< For each 64 KiB of replies.
-  std::chrono::milliseconds idle_deadline{600'000};   ///< Linux reconnects without a trace.
+  /// For each 64 KiB of a record or of replies while others wait for the memory or the permits that
+  /// such a client may hold, and while the server goes down.
+  std::chrono::milliseconds contended_deadline{5'000};
+  std::chrono::milliseconds idle_deadline{600'000};  ///< Linux reconnects without a trace.
   std::chrono::milliseconds linger{1'000};  ///< For the client's close, when the server goes down.
   DuplicateRequestCache::Options duplicates;
   /// Told of each connection that has ended (Call::connection), on its worker; may be empty.

@@ -55,6 +55,7 @@ Awaitable<std::size_t> RecordReader::read(std::span<std::byte> first, std::span<
     failed_ = error != asio::error::eof;
     co_return 0;
   }
+  received_ += count;
   counters_.receives.add();
   counters_.bytes_received.add(count);
   if (count > wanted) head_end_ += count - wanted;

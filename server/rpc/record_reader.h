@@ -89,6 +89,9 @@ class RecordReader {
   /// True if the record just received had to wait for memory.
   bool waited() const { return waited_; }
 
+  /// Bytes taken from the socket, ever.
+  std::uint64_t received() const { return received_; }
+
   RecordClock& clock() { return clock_; }
   const RecordClock& clock() const { return clock_; }
 
@@ -136,6 +139,7 @@ class RecordReader {
   std::size_t head_begin_ = 0;
   std::size_t head_end_ = 0;
 
+  std::uint64_t received_ = 0;
   std::size_t record_bytes_ = 0;   ///< Of all fragments whose marks have been seen.
   std::size_t fragment_left_ = 0;  ///< Bytes of the current one not taken from head_ or socket.
   bool last_fragment_ = false;

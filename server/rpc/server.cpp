@@ -35,8 +35,9 @@ constexpr milliseconds accept_pause{100};
 constexpr milliseconds cut_grace{2'000};
 
 milliseconds sweep_interval(const Options& options) {
-  const milliseconds shortest = std::min(
-      {options.record_deadline, options.write_deadline, options.idle_deadline, options.linger});
+  const milliseconds shortest =
+      std::min({options.record_deadline, options.write_deadline, options.contended_deadline,
+                options.idle_deadline, options.linger});
   return std::clamp(shortest / 4, milliseconds(5), milliseconds(1'000));
 }
 
@@ -50,7 +51,8 @@ Awaitable<> sweep(storage::Worker& worker, std::shared_ptr<Core> core) {
     timer.expires_after(interval);
     co_await timer.async_wait(asio::use_awaitable);
     const auto now = std::chrono::steady_clock::now();
-    for (Connection* connection : connections) connection->sweep(now);
+    const bool contended = core->contended(worker.buffers);
+    for (Connection* connection : connections) connection->sweep(now, contended);
   }
 }
 

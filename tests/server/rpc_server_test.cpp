@@ -306,6 +306,79 @@ TEST(RpcServer, SlowReaderMeetsItsDeadline) {
   EXPECT_TRUE(eventually([&] { return server.runtime->buffers().gauges().bytes_used == 0; }));
 }
 
+/// Room for one of the calls below, not for two.
+storage::Runtime::Options small_pool() {
+  storage::Runtime::Options options;
+  options.buffer_bytes = std::uint64_t{4} << 20;
+  return options;
+}
+
+TEST(RpcServer, HalfSentRecordIsCutWhenOthersWaitForItsMemory) {
+  Options options;
+  options.contended_deadline = milliseconds(50);
+  TestServer server(options, small_pool());
+  RpcClient stalling = server.connect();
+  const Bytes record = framed(write_call(1, 0, pattern(3 << 20)).bytes());
+  ASSERT_TRUE(stalling.send(std::span(record).first(30000)));
+  ASSERT_TRUE(eventually([&] { return server.runtime->buffers().gauges().bytes_used > 0; }));
+  // Nobody waits: it has its time.
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(server.closed(CloseReason::contended), 0U);
+  RpcClient other = server.connect();
+  EXPECT_TRUE(other.ask(write_call(2, 0, pattern(3 << 20))));
+  EXPECT_EQ(server.closed(CloseReason::contended), 1U);
+  EXPECT_TRUE(stalling.closed_by_peer());
+}
+
+TEST(RpcServer, HalfSentRecordIsCutWhenOthersWaitForItsPermit) {
+  Options options;
+  options.contended_deadline = milliseconds(50);
+  options.max_in_flight = 1;
+  TestServer server(options);
+  RpcClient stalling = server.connect();
+  const Bytes record = framed(write_call(1, 0, pattern(50000)).bytes());
+  ASSERT_TRUE(stalling.send(std::span(record).first(30000)));
+  ASSERT_TRUE(eventually([&] { return server.runtime->buffers().gauges().bytes_used > 0; }));
+  RpcClient other = server.connect();
+  EXPECT_TRUE(other.ask(call(2, test_program, 2, proc_echo)));
+  EXPECT_EQ(server.closed(CloseReason::contended), 1U);
+}
+
+TEST(RpcServer, SlowReaderIsCutWhenOthersWaitForItsMemory) {
+  Options options;
+  options.contended_deadline = milliseconds(50);
+  TestServer server(options, small_pool());
+  RpcClient stalling = server.connect();
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(stalling.send_record(call(i, test_program, 2, proc_read).u32(2 << 20)));
+  }
+  RpcClient other = server.connect();
+  EXPECT_TRUE(other.ask(call(100, test_program, 2, proc_read).u32(3 << 20)));
+  EXPECT_TRUE(eventually([&] { return server.closed(CloseReason::contended) == 1; }));
+}
+
+TEST(RpcServer, SteadyClientIsNotCutThoughOthersWait) {
+  Options options;
+  options.contended_deadline = milliseconds(500);
+  options.max_in_flight = 1;
+  TestServer server(options);
+  RpcClient steady = server.connect();
+  const Bytes record = framed(write_call(1, 0, pattern(2 << 20)).bytes());
+  ASSERT_TRUE(steady.send(std::span(record).first(65536)));
+  ASSERT_TRUE(eventually([&] { return server.runtime->buffers().gauges().bytes_used > 0; }));
+  RpcClient other = server.connect();
+  ASSERT_TRUE(other.send_record(call(2, test_program, 2, proc_echo)));
+  // Twice the deadline in all, in steps that each take much less.
+  for (std::size_t at = 65536; at < record.size(); at += 131072) {
+    std::this_thread::sleep_for(milliseconds(60));
+    ASSERT_TRUE(steady.send(
+        std::span(record).subspan(at).first(std::min<std::size_t>(131072, record.size() - at))));
+  }
+  EXPECT_TRUE(steady.receive());
+  EXPECT_TRUE(other.receive());
+  EXPECT_EQ(server.closed(CloseReason::contended), 0U);
+}
+
 TEST(RpcServer, CutConnectionFinishesItsCalls) {
   TestServer server;
   {
