@@ -21,6 +21,8 @@ Awaitable<> WriteCombiner::gather(Worker& worker) {
   int idle_turns = 0;
   std::size_t before = 0;
   bool gaps = false;
+  // One wait that was worth it makes up for several that were not.
+  const HeldBack worth_it{.held = {}, .filled = 8, .in_vain = 0};
   for (int turn = 0; turn < most_turns; ++turn) {
     if (gaps) co_await worker.pool.run(nothing);
     for (Worker* other : answered_workers_) {
@@ -32,11 +34,17 @@ Awaitable<> WriteCombiner::gather(Worker& worker) {
     if (turn + 1 < queue_turns) continue;
     const std::lock_guard lock(mutex_);
     const std::size_t queued = queue_.size() + carried_.size();
-    if (expected_ <= 1 || queued >= expected_) co_return;
+    if (expected_ <= 1) co_return;
+    if (queued >= expected_) {
+      if (gaps) hold_credit_.note(worth_it);
+      co_return;
+    }
     idle_turns = queued == before ? idle_turns + 1 : 0;
     before = queued;
     const bool patient = limits_.patience > 0 && hold_credit_.left();
+    const bool waited = gaps;
     gaps = patient && (only_behind_gaps() || carried_too_early());
+    if (waited && !gaps) hold_credit_.note(worth_it);
     if (idle_turns > (gaps ? limits_.patience : expect_turns_)) {
       if (gaps) hold_credit_.in_vain(1);
       co_return;
