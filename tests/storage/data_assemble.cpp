@@ -120,6 +120,36 @@ TEST_F(DataAssemble, AFailedSyncChangesTheVerifier) {
   EXPECT_NE(after->verifier, before->verifier);
 }
 
+// The file was to become longer, and a page before its new end, partial, went with that.
+TEST_F(DataAssemble, AFailedWriteLeavesNoPaddedPageBehind) {
+  setup().start();
+  const ObjectId file = setup().make("f");
+  const auto partial = setup().write(file, 5000, pattern(100, 1));
+  ASSERT_TRUE(partial.has_value());
+  const auto at = [](std::uint64_t offset) {
+    return [offset](const Op& op) { return op.offset == offset; };
+  };
+  const auto hold = faults().hold_before(OpKind::writev, {.matches = at(0), .times = 1});
+  faults().fail(OpKind::writev, EIO, {.matches = at(16'384), .times = 1});
+  auto first = setup().start_write(file, 0, pattern(4096, 2), Stability::unstable);
+  ASSERT_TRUE(hold->wait_held());
+  // These two wait meanwhile, and go as one batch.
+  auto growing = setup().start_write(file, 16'384, pattern(4096, 3), Stability::unstable);
+  Worker& worker = setup().runtime->worker(0);
+  auto syncing = start_on(worker, [this, &worker, &file]() -> Awaitable<bool> {
+    auto open = co_await setup().data->files().open(worker, file, OpenFor::writing);
+    const auto synced = co_await (*open)->sync(worker, SyncKind::all, 0, 0);
+    co_return synced.has_value();
+  });
+  run_on(worker, []() -> Awaitable<bool> { co_return true; });
+  hold->release();
+  EXPECT_TRUE(first.get().has_value());
+  EXPECT_EQ(growing.get().error(), errno_code(EIO));
+  EXPECT_FALSE(syncing.get()) << "the two were not one batch: the test shows nothing";
+  EXPECT_EQ(status("f").st_size, 4096);
+  EXPECT_NE(setup().commit(file)->verifier, partial->verifier);
+}
+
 TEST_F(DataAssemble, ALocalOpenSeesWhatWasInMemory) {
   setup().start();
   const ObjectId file = setup().make("f");
