@@ -174,8 +174,8 @@ std::string procedures_block(const rpc::Server& rpc) {
   return text;
 }
 
-std::string front_end_block(const rpc::Counters& counters,
-                            const storage::BufferPool::Gauges& buffers) {
+std::string front_end_block(const rpc::Counters& counters, storage::Runtime& runtime) {
+  const auto buffers = runtime.buffers().gauges();
   std::string text;
   text += row("connections_open", counters.connections_open.get());
   text += row("connections_accepted", counters.connections_accepted.get());
@@ -205,13 +205,15 @@ std::string front_end_block(const rpc::Counters& counters,
   text += row("buffer_bytes_used", buffers.bytes_used);
   text += row("buffer_bytes_peak", buffers.bytes_peak);
   text += row("buffer_waits", buffers.waits);
+  text += row("ring_submits", runtime.ring_submits());
+  text += row("pool_calls", runtime.pool().calls());
   return text;
 }
 
 }  // namespace
 
 std::string counters_table(const ExportTable& exports, const rpc::Server& rpc,
-                           const storage::BufferPool::Gauges& buffers) {
+                           storage::Runtime& runtime) {
   std::string text = "counters of selvaged " SELVAGE_VERSION "\n";
   for (std::size_t first = 0; first < exports.all().size();) {
     const auto columns = columns_from(exports, first);
@@ -219,7 +221,7 @@ std::string counters_table(const ExportTable& exports, const rpc::Server& rpc,
     first += columns.size();
   }
   text += procedures_block(rpc);
-  text += front_end_block(rpc.counters(), buffers);
+  text += front_end_block(rpc.counters(), runtime);
   return text;
 }
 

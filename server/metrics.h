@@ -3,7 +3,7 @@
 
 #include "server/exports.h"
 #include "server/rpc/server.h"
-#include "storage/buffer_pool.h"
+#include "storage/worker.h"
 
 #include <string>
 
@@ -12,6 +12,6 @@ namespace selvage::server {
 /// A row per counter, its name first; for the data path a column per export. Ends with a newline.
 /// Any thread. Values are taken one by one: sums may be off by what is in progress.
 std::string counters_table(const ExportTable& exports, const rpc::Server& rpc,
-                           const storage::BufferPool::Gauges& buffers);
+                           storage::Runtime& runtime);
 
 }  // namespace selvage::server

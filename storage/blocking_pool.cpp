@@ -35,6 +35,7 @@ Awaitable<> BlockingPool::perform(Job& job) {
     throw std::system_error(ECANCELED, std::system_category(), "the pool has been stopped");
   }
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  calls_.add();
   auto start = [this, &job](Parked caller) {
     auto work = [this, &job, caller = std::move(caller)]() mutable {
       try {

@@ -1,6 +1,7 @@
 // Threads for calls that block: everything that io_uring does not do well (DESIGN 7).
 #pragma once
 
+#include "storage/counters.h"
 #include "storage/credentials.h"
 #include "storage/io_device.h"
 #include "storage/thread_identity.h"
@@ -35,6 +36,9 @@ class BlockingPool {
   /// Calls accepted and not yet finished.
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
+  /// Calls ever accepted: each costs two switches of threads.
+  std::uint64_t calls() const { return calls_.get(); }
+
   /// Runs all accepted calls to their end, joins the threads and refuses later calls. The callers
   /// still have to be resumed by their io_contexts.
   void stop();
@@ -55,6 +59,7 @@ class BlockingPool {
   struct Impl;
   std::unique_ptr<Impl> impl_;
   std::atomic<std::size_t> in_flight_{0};
+  Counter calls_;
 };
 
 template <class F>

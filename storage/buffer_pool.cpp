@@ -128,8 +128,15 @@ std::byte* BufferPool::Impl::take(std::size_t size) {
   const auto run = std::find_if(free_runs.begin(), free_runs.end(), fits);
   if (run == free_runs.end()) return nullptr;
   const auto [offset, length] = *run;
-  const auto next = free_runs.erase(run);
-  if (length > size) free_runs.emplace_hint(next, offset + size, length - size);
+  if (length > size) {
+    // Its front goes; the rest keeps the node, and so the order.
+    auto rest = free_runs.extract(run);
+    rest.key() += size;
+    rest.mapped() -= size;
+    free_runs.insert(std::move(rest));
+  } else {
+    free_runs.erase(run);
+  }
   used += size;
   peak = std::max(peak, used);
   high_water = std::max(high_water, offset + size);

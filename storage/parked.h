@@ -45,7 +45,7 @@ class Parked {
 template <class Store>
 Awaitable<> park(Store& store) {
   auto initiate = [&store](Parked::Handler handler) { store(Parked(std::move(handler))); };
-  co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
+  return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
       initiate, boost::asio::use_awaitable);
 }
 

@@ -7,9 +7,16 @@
 namespace selvage::storage {
 
 Awaitable<> Suspended::wait() {
-  if (resumed_) co_return;
-  auto store = [this](Parked parked) { coroutine_.emplace(std::move(parked)); };
-  co_await park(store);
+  auto store = [this](Parked::Handler handler) {
+    Parked parked(std::move(handler));
+    if (resumed_) {
+      std::move(parked).resume();
+    } else {
+      coroutine_.emplace(std::move(parked));
+    }
+  };
+  return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
+      store, boost::asio::use_awaitable);
 }
 
 void Suspended::resume() {

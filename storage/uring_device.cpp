@@ -102,7 +102,8 @@ class OperationQueue {
 }  // namespace
 
 struct UringDevice::Impl {
-  Impl(boost::asio::io_context& io, UniqueFd event) : context(io), event_fd(io, event.get()) {
+  Impl(boost::asio::io_context& io, UniqueFd event, Counter& submit_counter)
+      : context(io), event_fd(io, event.get()), submits(submit_counter) {
     event.release();  // event_fd owns it now.
   }
   ~Impl();
@@ -123,6 +124,7 @@ struct UringDevice::Impl {
   bool ring_exists = false;
   boost::asio::posix::stream_descriptor event_fd;
   std::uint64_t event_value = 0;
+  Counter& submits;
 
   unsigned kernel_limit = 0;  // Completion queue entries: more in the kernel could overflow it.
   unsigned in_kernel = 0;
@@ -175,6 +177,7 @@ void UringDevice::Impl::submit() {
   for (;;) {
     fill();
     if (io_uring_sq_ready(&ring) == 0) return;
+    submits.add();
     const int submitted = io_uring_submit(&ring);
     if (submitted == -EINTR || submitted > 0) continue;
     // Out of memory or of room for completions for now: let the loop turn and try again.
@@ -224,11 +227,11 @@ UringDevice::UringDevice(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 UringDevice::~UringDevice() = default;
 
 Result<std::unique_ptr<UringDevice>> UringDevice::create(boost::asio::io_context& context,
-                                                         unsigned entries) {
+                                                         Counter& submits, unsigned entries) {
   UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return errno_code(errno);
   const int event_number = event.get();
-  auto impl = std::make_unique<Impl>(context, std::move(event));
+  auto impl = std::make_unique<Impl>(context, std::move(event), submits);
 
   // Flags of Linux 6.0; older kernels refuse them and do without.
   io_uring_params params{};

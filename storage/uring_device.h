@@ -1,6 +1,7 @@
 // IoDevice on an io_uring of its own, driven by the worker's io_context (DESIGN 7).
 #pragma once
 
+#include "storage/counters.h"
 #include "storage/io_device.h"
 
 #include <boost/asio/io_context.hpp>
@@ -24,8 +25,10 @@ class UringDevice final : public IoDevice {
   static constexpr unsigned default_entries = 256;
 
   /// Fails with the errno of io_uring_setup(2), e.g. EPERM or ENOSYS where it is forbidden.
+  /// @param submits counts the system calls that submit; outlives the device.
   /// @param entries submission queue size; twice as many operations may be in the kernel.
   static Result<std::unique_ptr<UringDevice>> create(boost::asio::io_context& context,
+                                                     Counter& submits,
                                                      unsigned entries = default_entries);
   /// @pre in_flight() == 0, and the io_context does not run any more.
   ~UringDevice() override;

@@ -43,6 +43,7 @@ struct Runtime::Impl {
 
   Runtime& runtime;
   Options options;
+  Counter ring_submits;
   // Destroyed last to first: coroutines left over in the contexts hold buffers.
   BufferPool buffers;
   BlockingPool pool;
@@ -70,7 +71,7 @@ void Runtime::Impl::run(WorkerThread& thread, unsigned index, std::promise<void>
   std::unique_ptr<IoDevice> device;
   try {
     if (options.use_io_uring) {
-      auto created = UringDevice::create(thread.context);
+      auto created = UringDevice::create(thread.context, ring_submits);
       if (created) {
         uring = created->get();
         device = std::move(*created);
@@ -135,6 +136,10 @@ BlockingPool& Runtime::pool() {
 }
 BufferPool& Runtime::buffers() {
   return impl_->buffers;
+}
+
+std::uint64_t Runtime::ring_submits() const {
+  return impl_->ring_submits.get();
 }
 
 bool Runtime::io_uring_active() const {

@@ -60,6 +60,8 @@ class Runtime {
   BlockingPool& pool();
   BufferPool& buffers();
   bool io_uring_active() const;
+  /// io_uring_enter(2) calls of all workers that submitted operations.
+  std::uint64_t ring_submits() const;
 
   /// Refuses waiters for buffers, waits for the operations that the kernel has, ends the workers
   /// and joins all threads. Whoever calls it has ended all requests before: a coroutine that is

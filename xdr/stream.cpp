@@ -122,7 +122,8 @@ Sink::Sink(Sink&& other) noexcept {
 
 Sink& Sink::operator=(Sink&& other) noexcept {
   if (this == &other) return *this;
-  buffer_ = std::exchange(other.buffer_, {});
+  buffer_ = std::move(other.buffer_);
+  other.buffer_.clear();
   payload_ = std::exchange(other.payload_, {});
   split_ = std::exchange(other.split_, 0);
   has_payload_ = std::exchange(other.has_payload_, false);
@@ -131,7 +132,9 @@ Sink& Sink::operator=(Sink&& other) noexcept {
 
 std::byte* Sink::extend(std::size_t length) {
   const std::size_t at = buffer_.size();
-  if (buffer_.capacity() == 0) buffer_.reserve(std::max(first_allocation, length));
+  if (at + length > buffer_.capacity() && at + length < first_allocation) {
+    buffer_.reserve(first_allocation);
+  }
   buffer_.resize(at + length);
   return buffer_.data() + at;
 }

@@ -4,6 +4,8 @@
 // with the bytes that are there. Not thread safe; no I/O.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -68,9 +70,10 @@ class Source {
 };
 
 /// Encodes into memory of its own, and at most one payload by reference. Movable, not copyable.
-/// Allocates once for replies of up to `first_allocation` bytes, payload not counted.
+/// Allocates nothing for `inside` bytes, payload not counted, and once for `first_allocation`.
 class Sink {
  public:
+  static constexpr std::size_t inside = 160;
   static constexpr std::size_t first_allocation = 512;
 
   Sink() = default;
@@ -118,7 +121,7 @@ class Sink {
   std::byte* extend(std::size_t length);
   std::size_t head_size() const { return has_payload_ ? split_ : buffer_.size(); }
 
-  std::vector<std::byte> buffer_;
+  boost::container::small_vector<std::byte, inside> buffer_;
   std::span<const std::byte> payload_;
   std::size_t split_ = 0;  ///< Where in buffer_ the payload belongs.
   bool has_payload_ = false;

@@ -11,18 +11,17 @@ storage::ErrorCode data_error(const storage::ErrorCode& error) {
   return error == storage::errno_code(EISDIR) ? storage::errno_code(EINVAL) : error;
 }
 
-Awaitable<Result<storage::WriteResult>> checked_write(const Target& target, storage::Caller caller,
-                                                      const xdr::WRITE3args& args) {
-  if (const auto writable = check_writable(target); !writable) co_return writable.error();
-  if (args.count != args.data.bytes.size()) co_return storage::errno_code(EINVAL);
+Result<storage::WriteRequest> checked(const Target& target, const xdr::WRITE3args& args) {
+  if (const auto writable = check_writable(target); !writable) return writable.error();
+  if (args.count != args.data.bytes.size()) return storage::errno_code(EINVAL);
   if (args.offset > max_offset || args.count > max_offset - args.offset) {
-    co_return storage::errno_code(EFBIG);
+    return storage::errno_code(EFBIG);
   }
   storage::WriteRequest request;
   request.offset = args.offset;
   request.data = args.data.bytes;
   request.stability = static_cast<storage::Stability>(args.stable);
-  co_return co_await target.filesystem().write(caller, target.object, request);
+  return request;
 }
 
 Awaitable<Result<storage::CommitResult>> checked_commit(const Target& target,
@@ -45,7 +44,13 @@ Awaitable<Reply> write(void* service, Call& call) {
   const auto target = resolve(service, call, args.file);
   if (!target) co_return answer(xdr::WRITE3res(status_of(target.error())));
   const storage::Caller caller = target->caller(call);
-  const auto done = co_await checked_write(*target, caller, args);
+  const auto request = checked(*target, args);
+  Result<storage::WriteResult> done = storage::errno_code(EIO);
+  if (request) {
+    done = co_await target->filesystem().write(caller, target->object, *request);
+  } else {
+    done = request.error();
+  }
   if (!done) {
     xdr::WRITE3resfail fail;
     fail.file_wcc = co_await current_wcc(*target, caller);

@@ -186,6 +186,7 @@ void Connection::end_call() {
 
 void Connection::enqueue(Outgoing reply, Permits permits) {
   const xdr::RecordMark mark{static_cast<std::uint32_t>(reply.size()), true};
+  if (queue_.full()) queue_.set_capacity(std::max<std::size_t>(2 * queue_.capacity(), 1));
   queue_.push_back(Queued{xdr::encode_record_mark(mark), std::move(reply), std::move(permits)});
 }
 
@@ -236,13 +237,16 @@ Awaitable<> Connection::write_replies() {
   write_progress_ = now();
   sent_since_progress_ = 0;
   // Lets the calls that are ready in this turn of the loop join one system call.
-  co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+  if (calls_ > 1) co_await asio::post(socket_.get_executor(), asio::use_awaitable);
   std::array<asio::const_buffer, buffers_per_write> buffers;
   while (!queue_.empty() && !closed_) {
     const std::span<const asio::const_buffer> used(buffers.data(), gather(buffers));
     storage::ErrorCode error;
-    const std::size_t count =
-        co_await socket_.async_write_some(used, asio::redirect_error(asio::use_awaitable, error));
+    std::size_t count = socket_.write_some(used, error);
+    if (error == asio::error::would_block) {
+      count =
+          co_await socket_.async_write_some(used, asio::redirect_error(asio::use_awaitable, error));
+    }
     // drain() cancels the read, and a write with it.
     if (error == asio::error::operation_aborted && !closed_) continue;
     if (error) {

@@ -10,11 +10,11 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/circular_buffer.hpp>
 
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -82,11 +82,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool draining_ = false;
   bool reading_ = false;
   bool writing_ = false;
-  bool waited_ = false;              ///< The call just read had to wait for the server.
-  std::size_t calls_ = 0;            ///< Coroutines of serve().
-  boost::asio::steady_timer ended_;  ///< Cancelled when calls_ has become 0.
-  std::deque<Queued> queue_;
-  std::size_t sent_ = 0;  ///< Bytes of queue_.front() that have been sent.
+  bool waited_ = false;                   ///< The call just read had to wait for the server.
+  std::size_t calls_ = 0;                 ///< Coroutines of serve().
+  boost::asio::steady_timer ended_;       ///< Cancelled when calls_ has become 0.
+  boost::circular_buffer<Queued> queue_;  ///< Grows to what is in flight, and stays so.
+  std::size_t sent_ = 0;                  ///< Bytes of queue_.front() that have been sent.
   std::size_t sent_since_progress_ = 0;
   Time write_progress_;
   std::uint64_t received_at_progress_ = 0;

@@ -84,11 +84,15 @@ Outgoing outgoing_of(std::uint32_t xid, Reply reply) {
   return outgoing;
 }
 
-DuplicateRequestCache::Answer joined(const Outgoing& outgoing) {
-  std::vector<std::byte> bytes = outgoing.header.joined();
-  const std::vector<std::byte> results = outgoing.results.joined();
-  bytes.insert(bytes.end(), results.begin(), results.end());
-  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+DuplicateRequestCache::Bytes joined(const Outgoing& outgoing) {
+  DuplicateRequestCache::Bytes bytes;
+  bytes.reserve(outgoing.size());
+  for (const xdr::Sink* part : {&outgoing.header, &outgoing.results}) {
+    for (const auto segment : {part->head(), part->payload(), part->tail()}) {
+      bytes.insert(bytes.end(), segment.begin(), segment.end());
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -205,8 +209,7 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
   const bool keep = reply.cacheable && reply.status != Reply::Status::garbage_args;
   outgoing = outgoing_of(header.xid, std::move(reply));
   if (ticket) {
-    outgoing.kept = joined(outgoing);
-    ticket.finish(outgoing.kept, keep);
+    outgoing.kept = ticket.finish(joined(outgoing), keep);
   }
   co_return outgoing;
 }

@@ -5,31 +5,48 @@
 #include <bit>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace selvage::server::rpc {
 
 namespace {
-/// What an entry costs beside its answer, about: itself, its places in map and queue.
-constexpr std::size_t entry_bytes = 320;
+/// What an entry costs, about: itself, its places in set and queue. Answers too long to be in it
+/// come on top.
+constexpr std::size_t entry_bytes = 400;
 }  // namespace
 
 struct DuplicateRequestCache::Entry {
   enum class State : std::uint8_t { in_progress, finished, gone };
 
   explicit Entry(const Key& k) : key(k) {}
-  std::size_t bytes() const { return entry_bytes + (answer ? answer->size() : 0); }
+  std::size_t bytes() const { return entry_bytes + answer.size(); }
+  /// The bytes live as long as the entry, and change no more.
+  static Answer answer_of(const std::shared_ptr<Entry>& entry) {
+    return entry->answer.empty() ? nullptr : Answer(entry, &entry->answer);
+  }
 
   const Key key;
   // Under the shard's mutex:
   State state = State::in_progress;
-  Answer answer;
+  Bytes answer;  ///< Empty: none.
   Clock::time_point finished_at{};
   std::vector<storage::Parked> waiters;
 };
 
+std::size_t DuplicateRequestCache::Hash::operator()(const std::shared_ptr<Entry>& entry) const {
+  return (*this)(entry->key);
+}
+
+struct DuplicateRequestCache::Equal {
+  using is_transparent = void;
+  static const Key& key(const Key& key) { return key; }
+  static const Key& key(const std::shared_ptr<Entry>& entry) { return entry->key; }
+  bool operator()(const auto& a, const auto& b) const { return key(a) == key(b); }
+};
+
 struct DuplicateRequestCache::Shard {
   mutable std::mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<Entry>, Hash> entries;
+  std::unordered_set<std::shared_ptr<Entry>, Hash, Equal> entries;
   std::deque<std::shared_ptr<Entry>> finished;  ///< Oldest first.
   std::size_t bytes = 0;                        ///< Of the finished ones.
   bool stopped = false;
@@ -42,12 +59,13 @@ DuplicateRequestCache::Ticket& DuplicateRequestCache::Ticket::operator=(Ticket&&
 }
 
 DuplicateRequestCache::Ticket::~Ticket() {
-  if (entry_) finish(nullptr, false);
+  if (entry_) finish({}, false);
 }
 
-void DuplicateRequestCache::Ticket::finish(Answer answer, bool keep) {
+DuplicateRequestCache::Answer DuplicateRequestCache::Ticket::finish(Bytes answer, bool keep) {
   const std::shared_ptr<Entry> entry = std::exchange(entry_, nullptr);
   cache_->finish(entry, std::move(answer), keep);
+  return Entry::answer_of(entry);
 }
 
 DuplicateRequestCache::DuplicateRequestCache(Options options, Counters& counters)
@@ -80,16 +98,15 @@ DuplicateRequestCache::Decision DuplicateRequestCache::begin(const Key& key) {
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(shard.mutex);
   evict(shard, now);
-  auto [at, inserted] = shard.entries.try_emplace(key);
-  if (inserted) {
-    at->second = std::make_shared<Entry>(key);
-    decision.execute = Ticket(this, at->second);
+  const auto found = shard.entries.find(key);
+  if (found == shard.entries.end()) {
+    decision.execute = Ticket(this, *shard.entries.insert(std::make_shared<Entry>(key)).first);
     return decision;
   }
-  const std::shared_ptr<Entry>& entry = at->second;
+  const std::shared_ptr<Entry>& entry = *found;
   if (entry->state == Entry::State::finished) {
     counters_.drc_hits.add();
-    decision.answer = entry->answer;
+    decision.answer = Entry::answer_of(entry);
   } else if (entry->waiters.size() < options_.max_waiters) {
     decision.first = entry;
   } else {
@@ -117,17 +134,17 @@ storage::Awaitable<DuplicateRequestCache::Answer> DuplicateRequestCache::wait(
   };
   co_await storage::park(store);
   const std::lock_guard lock(shard.mutex);
-  co_return first->answer;
+  co_return Entry::answer_of(first);
 }
 
-void DuplicateRequestCache::finish(const std::shared_ptr<Entry>& entry, Answer answer, bool keep) {
+void DuplicateRequestCache::finish(const std::shared_ptr<Entry>& entry, Bytes answer, bool keep) {
   std::vector<storage::Parked> waiters;
   {
     Shard& shard = shard_of(entry->key);
     const std::lock_guard lock(shard.mutex);
     entry->answer = std::move(answer);
     waiters.swap(entry->waiters);
-    if (keep && entry->answer) {
+    if (keep && !entry->answer.empty()) {
       entry->state = Entry::State::finished;
       entry->finished_at = Clock::now();
       shard.bytes += entry->bytes();
@@ -135,7 +152,7 @@ void DuplicateRequestCache::finish(const std::shared_ptr<Entry>& entry, Answer a
       evict(shard, entry->finished_at);
     } else {
       entry->state = Entry::State::gone;
-      shard.entries.erase(entry->key);
+      shard.entries.erase(entry);
     }
   }
   for (storage::Parked& waiter : waiters) std::move(waiter).resume();
@@ -149,7 +166,7 @@ void DuplicateRequestCache::evict(Shard& shard, Clock::time_point now) {
       return;
     }
     shard.bytes -= oldest->bytes();
-    shard.entries.erase(oldest->key);
+    shard.entries.erase(oldest);
     shard.finished.pop_front();
   }
 }
@@ -169,7 +186,7 @@ void DuplicateRequestCache::stop() {
     {
       const std::lock_guard lock(shard.mutex);
       shard.stopped = true;
-      for (auto& [key, entry] : shard.entries) {
+      for (const auto& entry : shard.entries) {
         for (storage::Parked& waiter : entry->waiters) waiters.push_back(std::move(waiter));
         entry->waiters.clear();
       }

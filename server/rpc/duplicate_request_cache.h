@@ -7,6 +7,8 @@
 #include "storage/io_device.h"
 #include "storage/parked.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -15,8 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 namespace selvage::server::rpc {
 
@@ -44,8 +45,10 @@ class DuplicateRequestCache {
     friend bool operator==(const Key&, const Key&) = default;
   };
 
-  /// A whole reply without record mark; nullptr: none will come.
-  using Answer = std::shared_ptr<const std::vector<std::byte>>;
+  /// A whole reply without record mark. That of a WRITE needs no allocation.
+  using Bytes = boost::container::small_vector<std::byte, 160>;
+  /// nullptr: none will come.
+  using Answer = std::shared_ptr<const Bytes>;
 
  private:
   struct Entry;
@@ -61,8 +64,9 @@ class DuplicateRequestCache {
     ~Ticket();
     explicit operator bool() const { return entry_ != nullptr; }
 
-    /// Answers all retries that wait, and with `keep` those to come.
-    void finish(Answer answer, bool keep);
+    /// Answers all retries that wait, and with `keep` those to come. Returns the answer, to be
+    /// sent from where it is kept.
+    Answer finish(Bytes answer, bool keep);
 
    private:
     friend class DuplicateRequestCache;
@@ -104,13 +108,16 @@ class DuplicateRequestCache {
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t shards = 16;
   struct Hash {
+    using is_transparent = void;
     std::size_t operator()(const Key& key) const {
       return static_cast<std::size_t>(key.checksum ^ (std::uint64_t{key.xid} << 17));
     }
+    std::size_t operator()(const std::shared_ptr<Entry>& entry) const;
   };
+  struct Equal;
 
   Shard& shard_of(const Key& key) const;
-  void finish(const std::shared_ptr<Entry>& entry, Answer answer, bool keep);
+  void finish(const std::shared_ptr<Entry>& entry, Bytes answer, bool keep);
   void evict(Shard& shard, Clock::time_point now);
 
   const Options options_;

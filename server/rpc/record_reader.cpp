@@ -34,10 +34,16 @@ std::chrono::steady_clock::time_point now() {
 
 }  // namespace
 
-/// Reads into `first`, `second` (may be empty) and, beyond them, up to `overread` bytes into the
-/// head buffer, which must be empty or in use alone. 0 at the end of the stream or on an error.
+/// Where a read goes: `first`, `second` (may be empty) and, beyond them, up to `overread` bytes of
+/// the head buffer, which must be empty or in use alone.
+std::array<asio::mutable_buffer, 3> RecordReader::room(std::span<std::byte> first,
+                                                       std::span<std::byte> second) {
+  return {asio::buffer(first.data(), first.size()), asio::buffer(second.data(), second.size()),
+          asio::buffer(head_.data() + head_end_, overread)};
+}
+
+/// Waits for bytes. 0 at the end of the stream or on an error.
 Awaitable<std::size_t> RecordReader::read(std::span<std::byte> first, std::span<std::byte> second) {
-  const std::size_t wanted = first.size() + second.size();
   if (short_read_ && clock_.running_since()) {
     const int on = 1;
     // Not a TCP socket in some tests: then there is nothing to acknowledge.
@@ -45,22 +51,37 @@ Awaitable<std::size_t> RecordReader::read(std::span<std::byte> first, std::span<
       counters_.quickacks.add();
     }
   }
-  const std::array<asio::mutable_buffer, 3> buffers{
-      asio::buffer(first.data(), first.size()), asio::buffer(second.data(), second.size()),
-      asio::buffer(head_.data() + head_end_, overread)};
+  at_once_ = 0;
+  const std::array<asio::mutable_buffer, 3> buffers = room(first, second);
   storage::ErrorCode error;
   const std::size_t count =
       co_await socket_.async_read_some(buffers, asio::redirect_error(asio::use_awaitable, error));
+  co_return note_read(count, first.size() + second.size(), error);
+}
+
+/// The same where bytes are there already. nullopt if they are not, or it is not worth a try.
+std::optional<std::size_t> RecordReader::read_now(std::span<std::byte> first,
+                                                  std::span<std::byte> second) {
+  if (drained_ || ++at_once_ > at_once_limit) return std::nullopt;
+  storage::ErrorCode error;
+  const std::size_t count = socket_.read_some(room(first, second), error);
+  if (error == asio::error::would_block) return std::nullopt;
+  return note_read(count, first.size() + second.size(), error);
+}
+
+std::size_t RecordReader::note_read(std::size_t count, std::size_t wanted,
+                                    const storage::ErrorCode& error) {
   if (error) {
     failed_ = error != asio::error::eof;
-    co_return 0;
+    return 0;
   }
   received_ += count;
   counters_.receives.add();
   counters_.bytes_received.add(count);
   if (count > wanted) head_end_ += count - wanted;
-  short_read_ = count < wanted + overread && count < quickack_below;
-  co_return count;
+  drained_ = count < wanted + overread;
+  short_read_ = drained_ && count < quickack_below;
+  return count;
 }
 
 void RecordReader::consume(std::size_t count) {
@@ -135,7 +156,9 @@ Awaitable<ReadStatus> RecordReader::open(Opening& opening) {
     if (head_end_ + overread > head_.size()) align_head();
     const bool begun = marked || !buffered().empty();
     if (begun) clock_.start(now());
-    if (co_await read({}, {}) == 0) {
+    std::optional<std::size_t> count = read_now({}, {});
+    if (!count) count = co_await read({}, {});
+    if (*count == 0) {
       co_return begun || failed_ ? cut() : ReadStatus::peer_closed;
     }
   }
@@ -145,14 +168,8 @@ Awaitable<ReadStatus> RecordReader::open(Opening& opening) {
 }
 
 Awaitable<ReadStatus> RecordReader::receive(Record& record) {
-  ReadStatus status;
-  if (steered_) {
-    status = co_await receive_steered(record, *steered_);
-  } else {
-    status = co_await receive_fragments(record);
-  }
-  if (status == ReadStatus::ok) clock_.stop();
-  co_return status;
+  if (steered_) return receive_steered(record, *steered_);
+  return receive_fragments(record);
 }
 
 void RecordReader::wait_begins() {
@@ -166,11 +183,11 @@ Awaitable<ReadStatus> RecordReader::receive_steered(Record& record, Steered stee
   record.head.append(buffered().first(steered.begin));
   consume(steered.begin);
 
-  const std::size_t room = steered.page_offset + steered.length;
-  record.payload_owner = pool_.try_acquire(room);
+  const std::size_t bytes = steered.page_offset + steered.length;
+  record.payload_owner = pool_.try_acquire(bytes);
   if (!record.payload_owner) {
     wait_begins();
-    storage::Result<storage::Buffer> buffer = co_await pool_.acquire(room);
+    storage::Result<storage::Buffer> buffer = co_await pool_.acquire(bytes);
     clock_.resume(now());
     if (!buffer) {
       const bool too_large = buffer.error() == storage::errno_code(ENOMEM);
@@ -196,12 +213,14 @@ Awaitable<ReadStatus> RecordReader::receive_steered(Record& record, Steered stee
   std::span<std::byte> left = payload.subspan(over);
   while (!left.empty() || record.tail.size() < steered.tail) {
     const std::span<std::byte> tail = record.tail.spare().first(steered.tail - record.tail.size());
-    const std::size_t count = co_await read(left, tail);
-    if (count == 0) co_return cut();
-    const std::size_t in_payload = std::min(count, left.size());
+    std::optional<std::size_t> count = read_now(left, tail);
+    if (!count) count = co_await read(left, tail);
+    if (*count == 0) co_return cut();
+    const std::size_t in_payload = std::min(*count, left.size());
     left = left.subspan(in_payload);
-    record.tail.commit(std::min(count - in_payload, tail.size()));
+    record.tail.commit(std::min(*count - in_payload, tail.size()));
   }
+  clock_.stop();
   co_return ReadStatus::ok;
 }
 
@@ -209,7 +228,9 @@ Awaitable<ReadStatus> RecordReader::receive_steered(Record& record, Steered stee
 Awaitable<ReadStatus> RecordReader::next_mark() {
   while (buffered().size() < xdr::record_mark_bytes) {
     if (head_end_ + overread > head_.size()) align_head();
-    if (co_await read({}, {}) == 0) co_return cut();
+    std::optional<std::size_t> count = read_now({}, {});
+    if (!count) count = co_await read({}, {});
+    if (*count == 0) co_return cut();
   }
   co_return take_mark();
 }
@@ -238,17 +259,19 @@ Awaitable<ReadStatus> RecordReader::receive_fragments(Record& record) {
     while (fragment_left_ > 0) {
       const ReadStatus status = co_await make_room(record);
       if (status != ReadStatus::ok) co_return status;
-      const std::size_t room = std::min(record.head.spare().size(), fragment_left_);
+      const std::size_t room_left = std::min(record.head.spare().size(), fragment_left_);
       if (!buffered().empty()) {
-        const std::size_t count = std::min(room, buffered().size());
+        const std::size_t count = std::min(room_left, buffered().size());
         record.head.append(buffered().first(count));
         consume(count);
         fragment_left_ -= count;
         continue;
       }
-      const std::size_t count = co_await read(record.head.spare().first(room), {});
-      if (count == 0) co_return cut();
-      const std::size_t in_fragment = std::min(count, room);
+      const std::span<std::byte> spare = record.head.spare().first(room_left);
+      std::optional<std::size_t> count = read_now(spare, {});
+      if (!count) count = co_await read(spare, {});
+      if (*count == 0) co_return cut();
+      const std::size_t in_fragment = std::min(*count, room_left);
       record.head.commit(in_fragment);
       fragment_left_ -= in_fragment;
     }
@@ -258,6 +281,7 @@ Awaitable<ReadStatus> RecordReader::receive_fragments(Record& record) {
   }
   counters_.reassembled_records.add();
   counters_.reassembled_bytes.add(record.head.size());
+  clock_.stop();
   co_return ReadStatus::ok;
 }
 

@@ -8,6 +8,7 @@
 #include "server/rpc/record.h"
 #include "storage/buffer_pool.h"
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 
 #include <array>
@@ -66,7 +67,8 @@ class RecordReader {
   /// Bytes that one read may take beyond what it is for.
   static constexpr std::size_t overread = 512;
 
-  /// All outlive the reader. `large` bounds the records over Limits::small_record in memory.
+  /// All outlive the reader, which makes the socket non-blocking. `large` bounds the records over
+  /// Limits::small_record in memory.
   RecordReader(Socket& socket, Limits limits, ProgramTable& programs, storage::BufferPool& pool,
                Gate& large, Counters& counters)
       : socket_(socket),
@@ -74,7 +76,10 @@ class RecordReader {
         programs_(programs),
         pool_(pool),
         large_(large),
-        counters_(counters) {}
+        counters_(counters) {
+    storage::ErrorCode ignored;
+    socket_.non_blocking(true, ignored);
+  }
 
   /// Waits for the next record and reads on until its opening tells whether its payload can be
   /// steered, or that more bytes would not help.
@@ -101,6 +106,8 @@ class RecordReader {
   static constexpr std::size_t tail_limit = 4096;
   static constexpr unsigned empty_fragments_limit = 16;  ///< In one record.
   static constexpr std::size_t head_capacity = 2048;
+  /// Reads without waiting before other connections have their turn.
+  static constexpr unsigned at_once_limit = 16;
   static_assert(xdr::record_mark_bytes + header_limit + arguments_limit + overread <=
                 head_capacity);
 
@@ -116,6 +123,10 @@ class RecordReader {
   storage::Awaitable<ReadStatus> next_mark();
   storage::Awaitable<ReadStatus> make_room(Record& record);
   storage::Awaitable<std::size_t> read(std::span<std::byte> first, std::span<std::byte> second);
+  std::optional<std::size_t> read_now(std::span<std::byte> first, std::span<std::byte> second);
+  std::array<boost::asio::mutable_buffer, 3> room(std::span<std::byte> first,
+                                                  std::span<std::byte> second);
+  std::size_t note_read(std::size_t count, std::size_t wanted, const storage::ErrorCode& error);
 
   std::span<const std::byte> buffered() const {
     return std::span(head_).subspan(head_begin_, head_end_ - head_begin_);
@@ -146,7 +157,9 @@ class RecordReader {
   unsigned empty_fragments_ = 0;
   std::optional<Steered> steered_;
   bool waited_ = false;
-  bool short_read_ = false;  ///< The last read emptied the socket and brought little.
+  bool drained_ = true;      ///< The last read emptied the socket,
+  bool short_read_ = false;  ///< and brought little.
+  unsigned at_once_ = 0;     ///< Reads since others had their turn.
   bool failed_ = false;  ///< The last read ended with an error rather than the end of the stream.
 };
 

@@ -40,6 +40,7 @@ struct DataPath::Impl {
 
   Awaitable<Result<std::shared_ptr<OpenFile>>> open(Caller caller, const ObjectId& id, OpenFor use,
                                                     Right right);
+  std::shared_ptr<OpenFile> find_open(Caller caller, const ObjectId& id, OpenFor use, Right right);
   Awaitable<Result<ReadResult>> read(Caller caller, const ObjectId& id, std::uint64_t offset,
                                      std::uint32_t count, ReadMemory memory);
   Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
@@ -62,6 +63,15 @@ DataPath::~DataPath() = default;
 
 FileTable& DataPath::files() {
   return impl_->table;
+}
+
+/// open() where there is nothing to wait for, which is the rule; null otherwise.
+std::shared_ptr<OpenFile> DataPath::Impl::find_open(Caller caller, const ObjectId& id, OpenFor use,
+                                                    Right right) {
+  if (right == Right::write && context.options.read_only) return nullptr;
+  auto file = table.find_open(id, use);
+  if (!file || !file->known_to_allow(caller.credentials, right)) return nullptr;
+  return file;
 }
 
 Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::Impl::open(Caller caller, const ObjectId& id,
@@ -87,12 +97,11 @@ Awaitable<Result<std::shared_ptr<OpenFile>>> DataPath::open(Caller caller, const
 
 namespace {
 
-/// The file left edge mode `assemble` before it came to the request: open it again.
+/// The file left edge mode `assemble` before it came to the request: leave_assembly() waits for the
+/// end of that, then the file is to be opened again.
 template <class T>
-Awaitable<bool> again(Worker& worker, OpenFile& file, const Result<T>& result) {
-  if (!result.has_error() || result.error() != errno_code(ECANCELED)) co_return false;
-  co_await file.leave_assembly(worker, false);  // Is under way: waits for its end.
-  co_return true;
+bool left_assembly(const Result<T>& result) {
+  return result.has_error() && result.error() == errno_code(ECANCELED);
 }
 
 }  // namespace
@@ -101,17 +110,17 @@ Awaitable<Result<ReadResult>> DataPath::Impl::read(Caller caller, const ObjectId
                                                    std::uint64_t offset, std::uint32_t count,
                                                    ReadMemory memory) {
   for (;;) {
-    const auto file = co_await open(caller, id, OpenFor::reading, Right::read);
+    Result<std::shared_ptr<OpenFile>> file = find_open(caller, id, OpenFor::reading, Right::read);
+    if (!*file) file = co_await open(caller, id, OpenFor::reading, Right::read);
     if (file.has_error()) co_return file.error();
     auto result = co_await reads.read(caller.worker, **file, offset, count, memory);
-    const bool reopen = co_await again(caller.worker, **file, result);
-    if (!reopen) co_return result;
+    if (!left_assembly(result)) co_return result;
+    co_await (*file)->leave_assembly(caller.worker, false);
   }
 }
 
-Awaitable<Result<ReadResult>> DataPath::read(Caller caller, const ObjectId& id,
-                                             std::uint64_t offset, std::uint32_t count,
-                                             ReadMemory memory) {
+Awaitable<Result<ReadResult>> DataPath::read(Caller caller, ObjectId id, std::uint64_t offset,
+                                             std::uint32_t count, ReadMemory memory) {
   DataCounters& counters = impl_->context.counters;
   counters.reads.add();
   auto result = co_await impl_->read(caller, id, offset, count, memory);
@@ -129,7 +138,8 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
   // verifier that a COMMIT will answer.
   WriteResult result;
   result.verifier = context.verifier.get();
-  auto file = co_await open(caller, id, OpenFor::writing, Right::write);
+  Result<std::shared_ptr<OpenFile>> file = find_open(caller, id, OpenFor::writing, Right::write);
+  if (!*file) file = co_await open(caller, id, OpenFor::writing, Right::write);
   if (file.has_error()) co_return file.error();
   if (request.offset > max_offset || request.data.size() > max_offset - request.offset) {
     co_return errno_code(EFBIG);
@@ -140,8 +150,8 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
     const auto way = (*file)->way();
     if (way.combiner) {
       auto assembled = co_await assemble(caller.worker, **file, *way.combiner, request);
-      const bool reopen = co_await again(caller.worker, **file, assembled);
-      if (!reopen) co_return assembled;
+      if (!left_assembly(assembled)) co_return assembled;
+      co_await (*file)->leave_assembly(caller.worker, false);
     } else if (!way.stale) {
       break;
     }
@@ -190,8 +200,7 @@ Awaitable<Result<WriteResult>> DataPath::Impl::assemble(Worker& worker, OpenFile
   co_return result;
 }
 
-Awaitable<Result<WriteResult>> DataPath::write(Caller caller, const ObjectId& id,
-                                               WriteRequest request) {
+Awaitable<Result<WriteResult>> DataPath::write(Caller caller, ObjectId id, WriteRequest request) {
   DataCounters& counters = impl_->context.counters;
   counters.writes.add();
   counters.stable_asked[index_of(request.stability)].add();
@@ -216,8 +225,7 @@ Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const Obje
   while (const auto combiner = (*file)->combiner()) {
     const std::uint64_t covered = (*file)->written();
     auto committed = co_await combiner->commit(caller.worker, offset, all ? 0 : count);
-    const bool reopen = co_await again(caller.worker, **file, committed);
-    if (!reopen) {
+    if (!left_assembly(committed)) {
       const auto kept_error = (*file)->take_kept_error();
       if (committed.has_error()) co_return committed;
       if (kept_error) co_return *kept_error;
@@ -226,6 +234,7 @@ Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const Obje
       if (after.has_error()) co_return after.error();
       co_return committed;
     }
+    co_await (*file)->leave_assembly(caller.worker, false);
     file = co_await open(caller, id, OpenFor::reading, Right::write);
     if (file.has_error()) co_return file.error();
   }
@@ -242,8 +251,8 @@ Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const Obje
   co_return result;
 }
 
-Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, const ObjectId& id,
-                                                 std::uint64_t offset, std::uint32_t count) {
+Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, ObjectId id, std::uint64_t offset,
+                                                 std::uint32_t count) {
   impl_->context.counters.commits.add();
   co_return co_await impl_->commit(caller, id, offset, count);
 }

@@ -30,10 +30,10 @@ class DataPath {
   Awaitable<Result<std::shared_ptr<OpenFile>>> open(Caller caller, const ObjectId& id, OpenFor use,
                                                     Right right);
 
-  Awaitable<Result<ReadResult>> read(Caller caller, const ObjectId& id, std::uint64_t offset,
+  Awaitable<Result<ReadResult>> read(Caller caller, ObjectId id, std::uint64_t offset,
                                      std::uint32_t count, ReadMemory memory = ReadMemory::pool);
-  Awaitable<Result<WriteResult>> write(Caller caller, const ObjectId& id, WriteRequest request);
-  Awaitable<Result<CommitResult>> commit(Caller caller, const ObjectId& id, std::uint64_t offset,
+  Awaitable<Result<WriteResult>> write(Caller caller, ObjectId id, WriteRequest request);
+  Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId id, std::uint64_t offset,
                                          std::uint32_t count);
 
   /// Ends the background work, then syncs and closes every file. Returns the first error. Once.

@@ -160,22 +160,21 @@ const DataCounters& LocalFileSystem::counters() const {
 Awaitable<Result<ReadResult>> LocalFileSystem::read(Caller caller, ObjectId file,
                                                     std::uint64_t offset, std::uint32_t count,
                                                     ReadMemory memory) {
-  co_return co_await impl_->data.read(caller, file, offset, count, memory);
+  return impl_->data.read(caller, file, offset, count, memory);
 }
 
 Awaitable<Result<WriteResult>> LocalFileSystem::write(Caller caller, ObjectId file,
                                                       WriteRequest request) {
-  if (impl_->options.read_only) co_return errno_code(EROFS);
-  co_return co_await impl_->data.write(caller, file, request);
+  return impl_->data.write(caller, file, request);
 }
 
 Awaitable<Result<CommitResult>> LocalFileSystem::commit(Caller caller, ObjectId file,
                                                         std::uint64_t offset, std::uint32_t count) {
-  co_return co_await impl_->data.commit(caller, file, offset, count);
+  return impl_->data.commit(caller, file, offset, count);
 }
 
 Awaitable<Result<>> LocalFileSystem::close(Worker& worker) {
-  co_return co_await impl_->data.close(worker);
+  return impl_->data.close(worker);
 }
 
 }  // namespace selvage::storage

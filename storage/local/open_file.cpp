@@ -111,9 +111,7 @@ Awaitable<Result<>> OpenFile::ensure_open(Worker& worker, OpenFor use) {
     std::shared_ptr<Opener> wait;
     {
       const std::lock_guard lock(mutex_);
-      if (descriptors_ && !stale_ && (use == OpenFor::reading || descriptors_->writable)) {
-        co_return Result<>();
-      }
+      if (is_open_locked(use)) co_return Result<>();
       if (opening_) {
         wait = std::make_shared<Opener>(worker, use);
         openers_.push_back(wait);
@@ -133,6 +131,11 @@ Awaitable<Result<>> OpenFile::ensure_open(Worker& worker, OpenFor use) {
     if (opening.result.has_error()) done = opening.result.error();
   }
   co_return done;
+}
+
+bool OpenFile::is_open(OpenFor use) const {
+  const std::lock_guard lock(mutex_);
+  return is_open_locked(use);
 }
 
 bool OpenFile::may_assemble() const {
@@ -275,6 +278,11 @@ Awaitable<Result<>> OpenFile::authorise(Caller caller, Right right) {
   const int refused = right == Right::read ? rights->read : rights->write;
   if (refused != 0) co_return errno_code(refused);
   co_return Result<>();
+}
+
+bool OpenFile::known_to_allow(const Credentials& credentials, Right right) {
+  const auto rights = access_.find(credentials, AccessCache::Time::clock::now());
+  return rights && (right == Right::read ? rights->read : rights->write) == 0;
 }
 
 Result<Attributes> OpenFile::attributes_after() {

@@ -38,6 +38,9 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   /// the attempt.
   Awaitable<Result<>> ensure_open(Worker& worker, OpenFor use);
 
+  /// Whether ensure_open() has nothing to do.
+  bool is_open(OpenFor use) const;
+
   /// @pre ensure_open() succeeded once. Hold the result for as long as a descriptor is used.
   std::shared_ptr<const Descriptors> descriptors() const;
 
@@ -75,6 +78,8 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
 
   /// EACCES, EROFS, ... unless the caller has the right.
   Awaitable<Result<>> authorise(Caller caller, Right right);
+  /// Whether authorise() would grant it without asking the kernel.
+  bool known_to_allow(const Credentials& credentials, Right right);
 
   /// statx(2) after an operation. ESTALE once the file has no link and nobody holds it.
   Result<Attributes> attributes_after();
@@ -127,6 +132,9 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   };
   Result<Opened> open_now(OpenFor use, bool assemble);
   bool may_assemble() const;
+  bool is_open_locked(OpenFor use) const {
+    return descriptors_ && !stale_ && (use == OpenFor::reading || descriptors_->writable);
+  }
   void opened(OpenFor use, Result<Opened> result);
 
   DataContext& context_;

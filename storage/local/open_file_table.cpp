@@ -61,6 +61,20 @@ Awaitable<Result<std::shared_ptr<OpenFile>>> OpenFileTable::open_file(Worker& wo
   co_return file;
 }
 
+std::shared_ptr<OpenFile> OpenFileTable::find_open(const ObjectId& id, OpenFor use) {
+  const auto now = std::chrono::steady_clock::now();
+  std::shared_ptr<OpenFile> file;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_id_.find(id);
+    if (found == by_id_.end()) return nullptr;
+    found->second->used = now;
+    entries_.splice(entries_.begin(), entries_, found->second);
+    file = found->second->file;
+  }
+  return file->is_open(use) ? file : nullptr;
+}
+
 Result<std::shared_ptr<OpenFile>> OpenFileTable::find_or_add(const ObjectId& id) {
   const auto now = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);

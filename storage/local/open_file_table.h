@@ -31,6 +31,9 @@ class OpenFileTable final : public FileTable {
   /// open(), for the data path.
   Awaitable<Result<std::shared_ptr<OpenFile>>> open_file(Worker& worker, ObjectId id, OpenFor use);
 
+  /// The same where there is nothing to wait for; null otherwise.
+  std::shared_ptr<OpenFile> find_open(const ObjectId& id, OpenFor use);
+
   /// Syncs and closes the files that nobody has used since `time`.
   Awaitable<> close_idle(Worker& worker, std::chrono::steady_clock::time_point time);
 

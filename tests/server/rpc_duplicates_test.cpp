@@ -138,8 +138,10 @@ DuplicateRequestCache::Key key_of(std::uint32_t xid) {
   return key;
 }
 
-DuplicateRequestCache::Answer answer_of(std::size_t size) {
-  return std::make_shared<const std::vector<std::byte>>(size);
+DuplicateRequestCache::Bytes answer_of(std::size_t size) {
+  DuplicateRequestCache::Bytes bytes;
+  bytes.resize(size);
+  return bytes;
 }
 
 TEST(RpcDuplicates, BoundedByEntries) {
