@@ -13,7 +13,7 @@ class OtherThreadsAllocations {
   OtherThreadsAllocations(const OtherThreadsAllocations&) = delete;
   OtherThreadsAllocations& operator=(const OtherThreadsAllocations&) = delete;
 
-  /// Since it was made.
+  /// Since it was made. 0 under ThreadSanitizer.
   std::uint64_t calls() const;
 };
 
