@@ -1,5 +1,6 @@
 #include "server/nfs4/engine.h"
 
+#include "server/nfs4/attributes.h"
 #include "server/nfs4/op_table.h"
 #include "server/nfs4/records.h"
 #include "server/nfs4/utf8.h"
@@ -21,6 +22,8 @@ using rpc::Reply;
 constexpr std::uint32_t last_minor = 2;
 /// Of a COMPOUND of minor version 0; sessions have a bound of their own.
 constexpr std::uint32_t max_operations = 256;
+/// Bytes of its results: one READ of the greatest size, and what goes with it.
+constexpr std::size_t max_result_bytes = max_io_bytes + (std::size_t{64} << 10);
 /// RPC reply header with an AUTH_NONE verifier: part of ca_maxresponsesize.
 constexpr std::size_t reply_header_bytes = 24;
 
@@ -35,6 +38,9 @@ class Execution {
     result.tag = head_.tag;
     xdr::encode(compound_.results, result);
     count_at_ = compound_.results.size() - 4;
+    // Minor version 0 negotiates no bound: many READs in one COMPOUND must not fill the memory.
+    compound_.max_results = max_result_bytes;
+    if (compound_.minor == 0) compound_.too_big = xdr::NFS4ERR_RESOURCE;
   }
 
   Awaitable<Reply> run() {

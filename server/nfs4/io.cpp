@@ -36,6 +36,8 @@ Awaitable<xdr::READ4res> read(Compound& compound, xdr::READ4args args) {
   // A second payload in one reply is a copy; and memory must not be held while waiting for more.
   compound.release_payload();
   const std::uint32_t count = std::min(args.count, room_for_data(compound));
+  // No data and no end of file would make the client ask for ever.
+  if (count == 0 && args.count != 0) co_return xdr::READ4res(compound.too_big);
   const std::uint64_t offset = std::min(args.offset, max_offset);
   auto got = co_await object.filesystem().read(compound.caller(object), object.id, offset, count,
                                                compound.read_memory());
