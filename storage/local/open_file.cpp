@@ -329,10 +329,16 @@ std::optional<ErrorCode> OpenFile::take_kept_error() {
 }
 
 void OpenFile::drop(std::span<const cache::PageRun> runs) {
-  const DropOutcome outcome = drop_counted(runs);
-  const auto now = DropList::Time::clock::now();
-  drop_list_.add(outcome.not_clean, now);
-  stuck_.add(outcome.stuck, now);
+  std::vector<cache::PageRun> again;
+  while (!runs.empty()) {
+    const std::uint64_t taken = committed_drops_.load();
+    const DropOutcome outcome = drop_counted(runs);
+    const auto now = DropList::Time::clock::now();
+    drop_list_.add(outcome.not_clean, now);
+    stuck_.add(outcome.stuck, now);
+    again = missed(outcome.not_clean, taken);
+    runs = again;
+  }
 }
 
 DropOutcome OpenFile::drop_counted(std::span<const cache::PageRun> runs) {
@@ -343,6 +349,7 @@ DropOutcome OpenFile::drop_counted(std::span<const cache::PageRun> runs) {
 }
 
 void OpenFile::write_back(DropList::Time time) {
+  const std::uint64_t taken = committed_drops_.load();
   // Now and then something else holds a page for a moment; one inside a large folio stays for good.
   const auto again = stuck_.take(0, whole_file);
   drop_list_.add(drop_counted(not_in_play(again)).not_clean, time);
@@ -352,6 +359,25 @@ void OpenFile::write_back(DropList::Time time) {
   for (const cache::PageRun& run : outcome.not_clean) start_write_back(fd(), run);
   drop_list_.add(outcome.not_clean, time);
   stuck_.add(outcome.stuck, time);
+  drop(missed(outcome.not_clean, taken));
+}
+
+std::vector<cache::PageRun> OpenFile::take_committed(std::uint64_t first, std::uint64_t last) {
+  committed_drops_.fetch_add(1);
+  return take_droppable(first, last);
+}
+
+/// Of `runs`, just put back on the drop list: what a COMMIT since `taken` would have dropped, had
+/// they been there. Its client may never send another.
+std::vector<cache::PageRun> OpenFile::missed(std::span<const cache::PageRun> runs,
+                                             std::uint64_t taken) {
+  std::vector<cache::PageRun> found;
+  if (committed_drops_.load() == taken) return found;
+  for (const cache::PageRun& run : runs) {
+    const auto parts = take_droppable(run.offset, run.offset + run.length);
+    found.insert(found.end(), parts.begin(), parts.end());
+  }
+  return found;
 }
 
 std::vector<cache::PageRun> OpenFile::take_droppable(std::uint64_t first, std::uint64_t last) {

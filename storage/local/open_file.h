@@ -116,6 +116,8 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   DropList& drop_list() { return drop_list_; }
   /// Takes what of the drop list in [first, last) may be dropped once it is clean.
   std::vector<cache::PageRun> take_droppable(std::uint64_t first, std::uint64_t last);
+  /// The same for a COMMIT, after its sync.
+  std::vector<cache::PageRun> take_committed(std::uint64_t first, std::uint64_t last);
 
  private:
   class Opening;
@@ -126,6 +128,7 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   };
   std::vector<cache::PageRun> not_in_play(std::span<const cache::PageRun> runs) const;
   DropOutcome drop_counted(std::span<const cache::PageRun> runs);
+  std::vector<cache::PageRun> missed(std::span<const cache::PageRun> runs, std::uint64_t taken);
   struct Opened {
     std::shared_ptr<const Descriptors> descriptors;
     std::shared_ptr<AssembledFile> assembled;  // In edge mode `assemble`.
@@ -144,6 +147,7 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   AccessCache access_;
   DropList drop_list_;  // Dirty, most of them.
   DropList stuck_;      // Clean, but did not leave: once more, then the kernel may have them.
+  std::atomic<std::uint64_t> committed_drops_{0};  // take_committed() so far.
   std::atomic<std::uint64_t> written_{0};
   std::atomic<std::uint64_t> synced_{0};
   std::atomic<bool> direct_refused_{false};

@@ -254,7 +254,7 @@ Awaitable<Result<>> SplitEngine::commit(Worker& worker, OpenFile& file, std::uin
   if (synced.has_error()) co_return synced;
   const std::uint64_t end =
       length == 0 ? std::numeric_limits<std::uint64_t>::max() : pages.offset + pages.length;
-  auto runs = file.take_droppable(pages.offset, end);
+  auto runs = file.take_committed(pages.offset, end);
   co_await drop(worker, file, std::move(runs));
   co_return synced;
 }
