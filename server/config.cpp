@@ -234,6 +234,12 @@ Parsed<Settings> to_settings(const config::Config& from, const TextFormat::Parse
     }
     to.grace_time = from.grace_time();
   }
+  if (from.has_nfs4_domain()) {
+    if (!is_nfs4_domain(from.nfs4_domain())) {
+      return error_at(at("nfs4_domain", -1), "nfs4_domain: must be a domain, as example.org");
+    }
+    to.nfs4_domain = from.nfs4_domain();
+  }
   const auto* exports = type->FindFieldByName("export");
   for (int i = 0; i < from.export__size(); ++i) {
     const int export_line = line_of(&tree, type, "export", i, 0);
@@ -396,6 +402,13 @@ Parsed<boost::asio::ip::address> parse_listen_argument(std::string_view argument
   return address;
 }
 
+bool is_nfs4_domain(std::string_view text) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+  return !text.empty() && text.size() <= 255 &&
+         text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
 Parsed<Config> combine(Settings file, Settings command_line) {
   Config config;
   config.listen = command_line.listen.empty() ? file.listen : command_line.listen;
@@ -415,6 +428,8 @@ Parsed<Config> combine(Settings file, Settings command_line) {
   config.grace_time = config.lease_time;
   if (file.grace_time) config.grace_time = *file.grace_time;
   if (command_line.grace_time) config.grace_time = *command_line.grace_time;
+  if (file.nfs4_domain) config.nfs4_domain = *file.nfs4_domain;
+  if (command_line.nfs4_domain) config.nfs4_domain = *command_line.nfs4_domain;
 
   config.exports = std::move(file.exports);
   std::move(command_line.exports.begin(), command_line.exports.end(),

@@ -49,6 +49,7 @@ struct Settings {
   std::optional<unsigned> threads;
   std::optional<std::uint32_t> lease_time;  ///< Seconds.
   std::optional<std::uint32_t> grace_time;
+  std::optional<std::string> nfs4_domain;
   std::vector<ExportConfig> exports;
 };
 
@@ -60,11 +61,15 @@ struct Config {
   unsigned threads = 1;
   std::uint32_t lease_time = 90;  ///< Seconds.
   std::uint32_t grace_time = 90;
+  std::string nfs4_domain;  ///< Empty: owners and groups are numbers.
   std::vector<ExportConfig> exports;
 };
 
 inline constexpr std::uint32_t shortest_lease = 10;  ///< Seconds; of the grace period too.
 inline constexpr std::uint32_t longest_lease = 3600;
+/// A domain for owners and groups (RFC 7530, 5.9): letters, digits, '.', '-', '_'.
+bool is_nfs4_domain(std::string_view text);
+
 inline constexpr std::size_t max_config_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t max_path_bytes = 1024;  ///< MNTPATHLEN, RFC 1813 section 5.1.2.
 

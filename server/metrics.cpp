@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include "server/nfs4/op_table.h"
 #include "storage/counters.h"
 
 #include <algorithm>
@@ -174,6 +175,26 @@ std::string procedures_block(const rpc::Server& rpc) {
   return text;
 }
 
+// The operations of COMPOUNDs, and what the clients hold.
+std::string nfs4_block(const nfs4::Service& nfs4) {
+  std::string text;
+  for (const auto& operation : nfs4::operation_counts(nfs4)) {
+    text += "  " + left("NFSv4.COMPOUND." + std::string(operation.name), name_width) +
+            right(std::to_string(operation.calls), 14) +
+            right(std::to_string(operation.errors), 10) + "\n";
+  }
+  const auto counts = nfs4.state.counts();
+  text += row("nfs4_clients", counts.clients);
+  text += row("nfs4_clients_expired", counts.expired_clients);
+  text += row("nfs4_clients_revoked", counts.clients_revoked);
+  text += row("nfs4_sessions", counts.sessions);
+  text += row("nfs4_opens", counts.opens);
+  text += row("nfs4_locks", counts.locks);
+  text += row("nfs4_files_open", counts.files);
+  text += row("nfs4_reply_cache_bytes", counts.reply_cache_bytes);
+  return text;
+}
+
 std::string front_end_block(const rpc::Counters& counters, storage::Runtime& runtime) {
   const auto buffers = runtime.buffers().gauges();
   std::string text;
@@ -213,7 +234,7 @@ std::string front_end_block(const rpc::Counters& counters, storage::Runtime& run
 }  // namespace
 
 std::string counters_table(const ExportTable& exports, const rpc::Server& rpc,
-                           storage::Runtime& runtime) {
+                           storage::Runtime& runtime, const nfs4::Service& nfs4) {
   std::string text = "counters of selvaged " SELVAGE_VERSION "\n";
   for (std::size_t first = 0; first < exports.all().size();) {
     const auto columns = columns_from(exports, first);
@@ -221,6 +242,7 @@ std::string counters_table(const ExportTable& exports, const rpc::Server& rpc,
     first += columns.size();
   }
   text += procedures_block(rpc);
+  text += nfs4_block(nfs4);
   text += front_end_block(rpc.counters(), runtime);
   return text;
 }

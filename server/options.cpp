@@ -50,6 +50,7 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   unsigned threads = 0;
   std::uint32_t lease_time = 0;
   std::uint32_t grace_time = 0;
+  std::string nfs4_domain;
   bool check = false;
   bool version = false;
 
@@ -75,6 +76,9 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
                                       "NFSv4 grace period in seconds; default: the lease")
                            ->type_name("S")
                            ->check(CLI::Range(shortest_lease, longest_lease));
+  app.add_option("--nfs4-domain", nfs4_domain,
+                 "NFSv4 owners and groups are names of this domain; default: numbers")
+      ->type_name("DOMAIN");
   auto* threads_option = app.add_option("--threads", threads, "Worker threads; default: CPUs")
                              ->type_name("N")
                              ->check(CLI::Range(1, 256));
@@ -110,6 +114,10 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   if (threads_option->count() > 0) settings.threads = threads;
   if (lease_option->count() > 0) settings.lease_time = lease_time;
   if (grace_option->count() > 0) settings.grace_time = grace_time;
+  if (!nfs4_domain.empty()) {
+    if (!is_nfs4_domain(nfs4_domain)) return ConfigError{"--nfs4-domain: not a domain"};
+    settings.nfs4_domain = nfs4_domain;
+  }
   if (!state_dir.empty()) settings.state_dir = std::filesystem::absolute(state_dir).string();
   for (const auto& argument : exports) {
     auto one = parse_export_argument(argument);

@@ -268,7 +268,7 @@ bool Server::io_uring_active() const {
 }
 
 std::string Server::counters() const {
-  return counters_table(*impl_->exports.get(), *impl_->rpc, impl_->runtime);
+  return counters_table(*impl_->exports.get(), *impl_->rpc, impl_->runtime, impl_->nfs4->service());
 }
 
 bool Server::stop() {

@@ -4,7 +4,6 @@
 #include "xdr/types.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -19,8 +18,8 @@ constexpr std::uint32_t change_type_is_time_metadata = 3;
 constexpr std::uint32_t set_to_server_time = 0;
 constexpr std::uint32_t set_to_client_time = 1;
 
-void put_owner(xdr::Sink& sink, std::uint32_t id) {
-  const std::string text = std::to_string(id);
+void put_owner(xdr::Sink& sink, std::uint32_t id, const std::optional<std::string>& name) {
+  const std::string text = name ? *name : std::to_string(id);
   sink.put(static_cast<std::uint32_t>(text.size()));
   sink.put_opaque(std::as_bytes(std::span(text)));
 }
@@ -97,8 +96,8 @@ class Encoder {
     put(FATTR4_MODE, object.mode);
     put(FATTR4_NO_TRUNC, true);
     put(FATTR4_NUMLINKS, object.nlink);
-    if (has(FATTR4_OWNER)) put_owner(sink_, object.uid);
-    if (has(FATTR4_OWNER_GROUP)) put_owner(sink_, object.gid);
+    if (has(FATTR4_OWNER)) put_owner(sink_, object.uid, facts_.owner);
+    if (has(FATTR4_OWNER_GROUP)) put_owner(sink_, object.gid, facts_.group);
     if (has(FATTR4_RAWDEV)) {
       xdr::encode(sink_, xdr::specdata4{object.rdev_major, object.rdev_minor});
     }
@@ -121,12 +120,10 @@ class Encoder {
   xdr::Sink sink_;
 };
 
-Outcome<std::uint32_t> decode_owner(xdr::Source& source);
-
 class Decoder {
  public:
-  Decoder(const xdr::fattr4& wire, const AttributeSet& given)
-      : source_(std::as_bytes(wire.attr_vals.bytes())) {
+  Decoder(const xdr::fattr4& wire, const AttributeSet& given, OwnerNames& owners)
+      : source_(std::as_bytes(wire.attr_vals.bytes())), owners_(owners) {
     wanted_.given = given;
   }
 
@@ -134,8 +131,10 @@ class Decoder {
   Outcome<NewAttributes> decode() {
     xdr::nfsstat4 status = size();
     if (status == xdr::NFS4_OK) status = mode();
-    if (status == xdr::NFS4_OK) status = owner(FATTR4_OWNER, wanted_.set.uid);
-    if (status == xdr::NFS4_OK) status = owner(FATTR4_OWNER_GROUP, wanted_.set.gid);
+    if (status == xdr::NFS4_OK) status = owner(FATTR4_OWNER, OwnerKind::user, wanted_.set.uid);
+    if (status == xdr::NFS4_OK) {
+      status = owner(FATTR4_OWNER_GROUP, OwnerKind::group, wanted_.set.gid);
+    }
     if (status == xdr::NFS4_OK) status = time(FATTR4_TIME_ACCESS_SET, wanted_.set.atime);
     if (status == xdr::NFS4_OK) status = time(FATTR4_TIME_MODIFY_SET, wanted_.set.mtime);
     if (status == xdr::NFS4_OK) status = mode_umask();
@@ -162,9 +161,14 @@ class Decoder {
     return xdr::NFS4_OK;
   }
 
-  xdr::nfsstat4 owner(Attribute which, std::optional<std::uint32_t>& id) {
+  xdr::nfsstat4 owner(Attribute which, OwnerKind kind, std::optional<std::uint32_t>& id) {
     if (!wanted_.given.has(which)) return xdr::NFS4_OK;
-    const Outcome<std::uint32_t> owner = decode_owner(source_);
+    std::uint32_t length = 0;
+    std::span<const std::byte> view;
+    if (!source_.get(length) || length > xdr::nfs4_name_max || !source_.view_opaque(length, view)) {
+      return xdr::NFS4ERR_BADXDR;
+    }
+    const auto owner = owners_.id(kind, {reinterpret_cast<const char*>(view.data()), view.size()});
     if (!owner) return owner.status();
     id = *owner;
     return xdr::NFS4_OK;
@@ -200,25 +204,9 @@ class Decoder {
   }
 
   xdr::Source source_;
+  OwnerNames& owners_;
   NewAttributes wanted_;
 };
-
-// Numeric strings (RFC 7530, 5.9): the default of Linux clients and servers with AUTH_SYS.
-Outcome<std::uint32_t> decode_owner(xdr::Source& source) {
-  std::uint32_t length = 0;
-  std::span<const std::byte> view;
-  if (!source.get(length) || length > xdr::nfs4_name_max || !source.view_opaque(length, view)) {
-    return xdr::NFS4ERR_BADXDR;
-  }
-  const std::string_view text(reinterpret_cast<const char*>(view.data()), view.size());
-  std::uint32_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (text.empty()) return xdr::NFS4ERR_INVAL;
-  const bool number = error == std::errc{} && end == text.data() + text.size();
-  // 0xffffffff is "keep" to the kernel.
-  if (!number || id == 0xffffffffU) return xdr::NFS4ERR_BADOWNER;
-  return id;
-}
 
 }  // namespace
 
@@ -242,11 +230,12 @@ xdr::changeid4 change_of(const storage::Attributes& attributes) {
          static_cast<std::uint64_t>(attributes.ctime.tv_nsec);
 }
 
-Outcome<NewAttributes> decode_attributes(const xdr::fattr4& wire, std::uint32_t minor) {
+Outcome<NewAttributes> decode_attributes(const xdr::fattr4& wire, std::uint32_t minor,
+                                         OwnerNames& owners) {
   const AttributeSet given(wire.attrmask);
   if (!given.within(supported_attributes(minor))) return xdr::NFS4ERR_ATTRNOTSUPP;
   if (!given.within(writable_attributes(minor))) return xdr::NFS4ERR_INVAL;
-  return Decoder(wire, given).decode();
+  return Decoder(wire, given, owners).decode();
 }
 
 xdr::nfstime4 to_nfstime4(const timespec& time) {

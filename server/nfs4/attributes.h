@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/nfs4/attribute_set.h"
+#include "server/nfs4/owner_names.h"
 #include "server/nfs4/state/types.h"
 #include "storage/attributes.h"
 #include "storage/filesystem.h"
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace selvage::server::nfs4 {
 
@@ -28,6 +30,9 @@ struct Facts {
   std::uint64_t mounted_on_fileid = 0;
   std::uint32_t lease_seconds = 0;
   xdr::nfsstat4 rdattr_error = xdr::NFS4_OK;
+  /// As text; without, they are numbers.
+  std::optional<std::string> owner;
+  std::optional<std::string> group;
   std::optional<storage::FileSystemUsage> usage;
   std::optional<storage::FileSystemLimits> limits;
 };
@@ -51,8 +56,9 @@ struct NewAttributes {
 };
 
 /// NFS4ERR_ATTRNOTSUPP for what the minor version does not know, INVAL for what cannot be set or a
-/// value that cannot be, BADOWNER, BADXDR, FBIG.
-Outcome<NewAttributes> decode_attributes(const xdr::fattr4& wire, std::uint32_t minor);
+/// value that cannot be, BADOWNER, BADXDR, FBIG. Blocks if `owners` must ask for a name.
+Outcome<NewAttributes> decode_attributes(const xdr::fattr4& wire, std::uint32_t minor,
+                                         OwnerNames& owners);
 
 /// nfstime4 of RFC 7530, 2.2.
 xdr::nfstime4 to_nfstime4(const timespec& time);

@@ -1,6 +1,7 @@
 // ACCESS, GETATTR, SETATTR, VERIFY, NVERIFY (RFC 7530, 16.1, 16.7, 16.32, 16.35, 16.15).
 #include "server/nfs4/facts.h"
 #include "server/nfs4/operations.h"
+#include "server/nfs4/owner_lookup.h"
 #include "server/nfs4/stateid_check.h"
 
 #include <utility>
@@ -42,7 +43,7 @@ Awaitable<xdr::nfsstat4> set_attributes(Compound& compound, const NewAttributes&
   const xdr::nfsstat4 writable = compound.check_writable();
   if (writable != xdr::NFS4_OK) co_return writable;
   if (wanted.given.has(FATTR4_SIZE)) {
-    const auto may = check_stateid(compound, given, StateidUse::write);
+    const auto may = co_await check_stateid(compound, given, StateidUse::write);
     if (!may) co_return may.status();
   }
   const auto done = co_await object.filesystem().setattr(compound.caller(object), object.id,
@@ -91,7 +92,8 @@ Awaitable<xdr::GETATTR4res> getattr(Compound& compound, xdr::GETATTR4args args) 
   }
   const bool more = wanted.any_of(usage_attributes()) || wanted.any_of(limits_attributes());
   if (compound.known && !more) {
-    const Facts facts = facts_with(compound, object, *compound.known);
+    Facts facts = facts_with(compound, object, *compound.known);
+    if (compound.service.owners.has_domain()) co_await name_owners(compound, wanted, facts);
     co_return xdr::GETATTR4res(encode_attributes(wanted, facts));
   }
   const auto facts = co_await facts_of(compound, object, wanted);
@@ -101,7 +103,7 @@ Awaitable<xdr::GETATTR4res> getattr(Compound& compound, xdr::GETATTR4args args) 
 
 Awaitable<xdr::SETATTR4res> setattr(Compound& compound, xdr::SETATTR4args args) {
   xdr::SETATTR4res result;
-  const auto wanted = decode_attributes(args.obj_attributes, compound.minor);
+  const auto wanted = co_await new_attributes(compound, args.obj_attributes);
   if (!wanted) {
     result.status = wanted.status();
     co_return result;

@@ -73,6 +73,8 @@ class Execution {
     const bool there = compound_.call.arguments.get(number);
     const OperationRow* row = there ? find_operation(number, compound_.minor) : nullptr;
     if (row == nullptr) {
+      service().operations[0].calls.add();
+      service().operations[0].errors.add();
       co_return result_of(xdr::OP_ILLEGAL, there ? xdr::NFS4ERR_OP_ILLEGAL : xdr::NFS4ERR_BADXDR);
     }
     auto& counters = service().operations[number];

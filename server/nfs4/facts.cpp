@@ -1,5 +1,7 @@
 #include "server/nfs4/facts.h"
 
+#include "server/nfs4/owner_lookup.h"
+
 namespace selvage::server::nfs4 {
 namespace {
 
@@ -49,6 +51,7 @@ Awaitable<Outcome<Facts>> facts_of(const Compound& compound, const Object& objec
     Facts facts = facts_with(compound, object, pseudo_attributes(compound, *object.node));
     facts.usage = storage::FileSystemUsage{};
     facts.limits = storage::FileSystemLimits{max_offset, 255, 65535};
+    co_await name_owners(compound, wanted, facts);
     co_return facts;
   }
   storage::FileSystem& filesystem = object.filesystem();
@@ -66,6 +69,7 @@ Awaitable<Outcome<Facts>> facts_of(const Compound& compound, const Object& objec
     if (!limits) co_return status_of(limits.error());
     facts.limits = *limits;
   }
+  if (compound.service.owners.has_domain()) co_await name_owners(compound, wanted, facts);
   co_return facts;
 }
 

@@ -31,7 +31,7 @@ std::uint32_t room_for_data(const Compound& compound) {
 Awaitable<xdr::READ4res> read(Compound& compound, xdr::READ4args args) {
   const Object& object = *compound.current;
   if (object.pseudo()) co_return xdr::READ4res(xdr::NFS4ERR_ISDIR);
-  const auto may = check_stateid(compound, args.stateid, StateidUse::read);
+  const auto may = co_await check_stateid(compound, args.stateid, StateidUse::read);
   if (!may) co_return xdr::READ4res(may.status());
   // A second payload in one reply is a copy; and memory must not be held while waiting for more.
   compound.release_payload();
@@ -53,7 +53,7 @@ Awaitable<xdr::READ4res> read(Compound& compound, xdr::READ4args args) {
 Awaitable<xdr::WRITE4res> write(Compound& compound, xdr::WRITE4args args) {
   const Object& object = *compound.current;
   if (object.pseudo()) co_return xdr::WRITE4res(xdr::NFS4ERR_ISDIR);
-  const auto may = check_stateid(compound, args.stateid, StateidUse::write);
+  const auto may = co_await check_stateid(compound, args.stateid, StateidUse::write);
   if (!may) co_return xdr::WRITE4res(may.status());
   const xdr::nfsstat4 writable = compound.check_writable();
   if (writable != xdr::NFS4_OK) co_return xdr::WRITE4res(writable);

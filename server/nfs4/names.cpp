@@ -3,6 +3,7 @@
 
 #include "server/nfs4/attributes.h"
 #include "server/nfs4/operations.h"
+#include "server/nfs4/owner_lookup.h"
 
 #include <cerrno>
 #include <utility>
@@ -87,7 +88,7 @@ xdr::nfsstat4 check_same_export(const Object& a, const Object& b) {
 
 Awaitable<xdr::CREATE4res> create(Compound& compound, xdr::CREATE4args args) {
   const Object directory = *compound.current;
-  const auto wanted = decode_attributes(args.createattrs, compound.minor);
+  const auto wanted = co_await new_attributes(compound, args.createattrs);
   if (!wanted) co_return xdr::CREATE4res(wanted.status());
   if (args.objtype.tag == xdr::NF4REG || args.objtype.tag > xdr::NF4FIFO) {
     co_return xdr::CREATE4res(xdr::NFS4ERR_BADTYPE);

@@ -228,6 +228,17 @@ const OperationRow* find_operation(std::uint32_t number, std::uint32_t minor) {
   return minor > row.last_minor ? &gone : &row;
 }
 
+std::vector<OperationCount> operation_counts(const Service& service) {
+  std::vector<OperationCount> counts;
+  for (std::size_t number = 0; number < service.operations.size(); ++number) {
+    const auto& counters = service.operations[number];
+    if (counters.calls.get() == 0) continue;
+    const std::string_view name = number == 0 ? "ILLEGAL" : table[number].name;
+    counts.push_back({name, counters.calls.get(), counters.errors.get()});
+  }
+  return counts;
+}
+
 void put_status(Compound& compound, std::uint32_t number, xdr::nfsstat4 status) {
   if (number == xdr::OP_SETATTR) {
     xdr::encode(compound.results, xdr::SETATTR4res{status, {}});

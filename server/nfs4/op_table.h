@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace selvage::server::nfs4 {
 
@@ -36,6 +37,14 @@ const OperationRow* find_operation(std::uint32_t number, std::uint32_t minor);
 
 /// Encodes the result of an operation that was not carried out.
 void put_status(Compound& compound, std::uint32_t number, xdr::nfsstat4 status);
+
+struct OperationCount {
+  std::string_view name;  ///< "ILLEGAL" for numbers that are none.
+  std::uint64_t calls = 0;
+  std::uint64_t errors = 0;
+};
+/// Every operation that was ever asked for, by number. Any thread.
+std::vector<OperationCount> operation_counts(const Service& service);
 
 inline constexpr std::uint32_t last_operation = xdr::OP_REMOVEXATTR;
 

@@ -1,6 +1,7 @@
 #include "server/nfs4/open_file.h"
 
 #include "server/nfs4/attributes.h"
+#include "server/nfs4/owner_lookup.h"
 #include "server/verifier.h"
 
 #include <cerrno>
@@ -113,7 +114,7 @@ Awaitable<Outcome<OpenedFile>> create_by_name(Compound& compound, const Object& 
                                               std::uint32_t access) {
   if (directory.served->read_only()) co_return xdr::NFS4ERR_ROFS;
   if (const auto* attributes = how.get_if<xdr::fattr4>()) {
-    const auto wanted = decode_attributes(*attributes, compound.minor);
+    const auto wanted = co_await new_attributes(compound, *attributes);
     if (!wanted) co_return wanted.status();
     const bool guarded = how.tag == xdr::GUARDED4;
     co_return co_await create_unless_there(compound, directory, name, *wanted, guarded, access);
@@ -124,7 +125,7 @@ Awaitable<Outcome<OpenedFile>> create_by_name(Compound& compound, const Object& 
   }
   const auto* both = how.get_if<xdr::creatverfattr>();
   if (both == nullptr || compound.minor == 0) co_return xdr::NFS4ERR_INVAL;
-  const auto wanted = decode_attributes(both->cva_attrs, compound.minor);
+  const auto wanted = co_await new_attributes(compound, both->cva_attrs);
   if (!wanted) co_return wanted.status();
   if (!wanted->given.within(exclusive_create_attributes(compound.minor))) {
     co_return xdr::NFS4ERR_INVAL;

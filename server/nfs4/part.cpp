@@ -91,6 +91,7 @@ Parsed<std::unique_ptr<Part>> Part::make(const Config& config,
                    .get();
   Options options;
   options.lease_seconds = config.lease_time;
+  options.domain = config.nfs4_domain;
   impl->service.emplace(std::move(names), handles, impl->state, options);
   impl->timer.emplace(worker.context);
   impl->clock =

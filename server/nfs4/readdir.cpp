@@ -5,6 +5,7 @@
 // want it.
 #include "server/nfs4/facts.h"
 #include "server/nfs4/operations.h"
+#include "server/nfs4/owner_lookup.h"
 
 #include <algorithm>
 #include <map>
@@ -115,7 +116,9 @@ xdr::fattr4 attributes_of(const Compound& compound, const Object& directory,
                           const storage::DirectoryEntry& entry, const AttributeSet& wanted) {
   if (entry.node) {
     const Object object = compound.in_export_of(directory, entry.node->id);
-    return encode_attributes(wanted, facts_with(compound, object, entry.node->attributes));
+    Facts facts = facts_with(compound, object, entry.node->attributes);
+    name_owners_here(compound.service.owners, wanted, facts);
+    return encode_attributes(wanted, facts);
   }
   Facts facts;
   facts.minor = compound.minor;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/nfs4/namespace.h"
+#include "server/nfs4/owner_names.h"
 #include "server/nfs4/state/state.h"
 #include "server/nfs4/turns.h"
 #include "server/rpc/counters.h"
@@ -11,12 +12,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace selvage::server::nfs4 {
 
 struct Options {
   std::uint32_t lease_seconds = 90;
+  std::string domain;  ///< Of owners and groups; empty: numbers.
 };
 
 /// Outlives the RPC server it is given to. Any worker.
@@ -24,11 +27,16 @@ class Service {
  public:
   Service(std::shared_ptr<const Namespace> names, storage::HandleCodec handles, state::State& state,
           const Options& options)
-      : handles(handles), state(state), options(options), names_(std::move(names)) {}
+      : handles(handles),
+        state(state),
+        options(options),
+        owners(options.domain),
+        names_(std::move(names)) {}
 
   const storage::HandleCodec handles;
   state::State& state;
   const Options options;
+  OwnerNames owners;
 
   /// By file: its locks in the kernel are changed by one request at a time.
   Turns<state::FileKey, state::FileKeyHash> kernel_locks;

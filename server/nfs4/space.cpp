@@ -19,22 +19,22 @@ xdr::nfsstat4 space_error(const storage::ErrorCode& error) {
   return type ? xdr::NFS4ERR_WRONG_TYPE : status_of(error);
 }
 
-xdr::nfsstat4 check_change(const Compound& compound, const xdr::ALLOCATE4args& args) {
-  if (compound.current->pseudo()) return xdr::NFS4ERR_WRONG_TYPE;
-  const auto may = check_stateid(compound, args.aa_stateid, StateidUse::write);
-  if (!may) return may.status();
+Awaitable<xdr::nfsstat4> check_change(const Compound& compound, const xdr::ALLOCATE4args& args) {
+  if (compound.current->pseudo()) co_return xdr::NFS4ERR_WRONG_TYPE;
+  const auto may = co_await check_stateid(compound, args.aa_stateid, StateidUse::write);
+  if (!may) co_return may.status();
   const xdr::nfsstat4 writable = compound.check_writable();
-  if (writable != xdr::NFS4_OK) return writable;
-  if (args.aa_length == 0) return xdr::NFS4ERR_INVAL;
+  if (writable != xdr::NFS4_OK) co_return writable;
+  if (args.aa_length == 0) co_return xdr::NFS4ERR_INVAL;
   const bool too_far = args.aa_offset > max_offset || args.aa_length > max_offset - args.aa_offset;
-  return too_far ? xdr::NFS4ERR_FBIG : xdr::NFS4_OK;
+  co_return too_far ? xdr::NFS4ERR_FBIG : xdr::NFS4_OK;
 }
 
 }  // namespace
 
 Awaitable<xdr::STATUS4res> allocate(Compound& compound, xdr::ALLOCATE4args args) {
   const Object object = *compound.current;
-  const xdr::nfsstat4 good = check_change(compound, args);
+  const xdr::nfsstat4 good = co_await check_change(compound, args);
   if (good != xdr::NFS4_OK) co_return xdr::STATUS4res(good);
   const auto done = co_await object.filesystem().allocate(compound.caller(object), object.id,
                                                           args.aa_offset, args.aa_length);
@@ -49,7 +49,7 @@ Awaitable<xdr::STATUS4res> deallocate(Compound& compound, xdr::ALLOCATE4args arg
   if (args.aa_offset <= max_offset) {
     args.aa_length = std::min(args.aa_length, max_offset - args.aa_offset);
   }
-  const xdr::nfsstat4 good = check_change(compound, args);
+  const xdr::nfsstat4 good = co_await check_change(compound, args);
   if (good != xdr::NFS4_OK) co_return xdr::STATUS4res(good);
   const auto done = co_await object.filesystem().deallocate(compound.caller(object), object.id,
                                                             args.aa_offset, args.aa_length);
@@ -64,7 +64,7 @@ Awaitable<xdr::SEEK4res> seek(Compound& compound, xdr::SEEK4args args) {
   if (args.sa_what != content_data && args.sa_what != content_hole) {
     co_return xdr::SEEK4res(xdr::NFS4ERR_UNION_NOTSUPP);
   }
-  const auto may = check_stateid(compound, args.sa_stateid, StateidUse::read);
+  const auto may = co_await check_stateid(compound, args.sa_stateid, StateidUse::read);
   if (!may) co_return xdr::SEEK4res(may.status());
   if (args.sa_offset > max_offset) co_return xdr::SEEK4res(xdr::NFS4ERR_NXIO);
   const auto what = args.sa_what == content_data ? storage::SeekTo::data : storage::SeekTo::hole;
@@ -82,7 +82,7 @@ Awaitable<xdr::SEEK4res> seek(Compound& compound, xdr::SEEK4args args) {
 Awaitable<xdr::READ_PLUS4res> read_plus(Compound& compound, xdr::READ_PLUS4args args) {
   const Object object = *compound.current;
   if (object.pseudo()) co_return xdr::READ_PLUS4res(xdr::NFS4ERR_ISDIR);
-  const auto may = check_stateid(compound, args.rpa_stateid, StateidUse::read);
+  const auto may = co_await check_stateid(compound, args.rpa_stateid, StateidUse::read);
   if (!may) co_return xdr::READ_PLUS4res(may.status());
   compound.release_payload();
   storage::FileSystem& filesystem = object.filesystem();
@@ -129,7 +129,7 @@ Awaitable<xdr::IO_ADVISE4res> io_advise(Compound& compound, xdr::IO_ADVISE4args 
   if (compound.current->pseudo()) co_return xdr::IO_ADVISE4res(xdr::NFS4ERR_WRONG_TYPE);
   const auto stateid = compound.stateid(args.iaa_stateid);
   if (!stateid) co_return xdr::IO_ADVISE4res(stateid.status());
-  const auto may = check_stateid(compound, args.iaa_stateid, StateidUse::read);
+  const auto may = co_await check_stateid(compound, args.iaa_stateid, StateidUse::read);
   if (!may && may.status() != xdr::NFS4ERR_OPENMODE) {
     co_return xdr::IO_ADVISE4res(may.status());
   }

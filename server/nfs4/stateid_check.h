@@ -8,8 +8,9 @@ namespace selvage::server::nfs4 {
 enum class StateidUse : std::uint8_t { read, write };
 
 /// Of the current object, which is not a pseudo directory. What is returned keeps the file, while
-/// it lives, from losing its content with its last name.
-Outcome<state::StateidUse> check_stateid(const Compound& compound, const xdr::stateid4& given,
-                                         StateidUse use);
+/// it lives, from losing its content with its last name. IO if a client lost its state for this use
+/// and that could not be recorded.
+Awaitable<Outcome<state::StateidUse>> check_stateid(const Compound& compound,
+                                                    const xdr::stateid4& given, StateidUse use);
 
 }  // namespace selvage::server::nfs4

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -61,6 +62,7 @@ TEST(LockRange, AgreesWithAByteModel) {
   for (const std::uint64_t base : {std::uint64_t{0}, end - (bytes - 1)}) {
     std::array<LockRanges, 3> owners;
     std::array<std::array<LockMode, bytes>, 3> model{};
+    LockSum sum;
     for (int step = 0; step < 5'000; ++step) {
       const std::size_t who = pick(3);
       std::uint64_t first = pick(bytes);
@@ -88,13 +90,16 @@ TEST(LockRange, AgreesWithAByteModel) {
         }
         refused = refused || expected;
       }
+      ASSERT_EQ(sum.blocks(range, mode, &owners[who]), refused);
       if (refused) continue;
       bool splits = first > 0 && last + 1 < bytes;
       for (std::uint64_t i = first > 0 ? first - 1 : 0; splits && i <= last + 1; ++i) {
         splits = model[who][i] != LockMode::none && model[who][i] == model[who][first];
       }
       ASSERT_EQ(owners[who].splits(range), splits);
+      for (const LockedRange& piece : owners[who].touching(range)) sum.remove(piece);
       owners[who].set(range, mode);
+      for (const LockedRange& piece : owners[who].touching(range)) sum.add(piece);
       for (std::uint64_t i = first; i <= last; ++i) model[who][i] = mode;
 
       // The pieces are what the model says, and as few as possible.
@@ -112,19 +117,44 @@ TEST(LockRange, AgreesWithAByteModel) {
       ASSERT_EQ(owners[who].within({base, base + bytes - 1}), expected);
       ASSERT_EQ(owners[who].size(), expected.size());
 
-      // The union.
-      const LockRanges* const all[] = {&owners[0], &owners[1], &owners[2]};
+      // The union, again in as few pieces as possible.
       std::uint64_t next = range.first;
-      for (const LockedRange& piece : lock_union(all, range)) {
+      std::optional<LockMode> before;
+      for (const LockedRange& piece : sum.within(range)) {
         ASSERT_EQ(piece.range.first, next);
+        ASSERT_NE(piece.mode, before);
+        before = piece.mode;
         for (std::uint64_t i = piece.range.first - base; i <= piece.range.last - base; ++i) {
           ASSERT_EQ(piece.mode, std::max({model[0][i], model[1][i], model[2][i]}));
         }
         next = piece.range.last + 1;
       }
       ASSERT_EQ(next, range.last + 1);
+      const bool all_free = owners[0].empty() && owners[1].empty() && owners[2].empty();
+      ASSERT_EQ(sum.empty(), all_free);
     }
   }
+}
+
+// An owner does not stand in its own way, whatever its neighbours hold.
+TEST(LockSum, OwnRangesDoNotCount) {
+  LockRanges mine;
+  mine.set({10, 19}, LockMode::read);
+  LockSum sum;
+  sum.add({{10, 19}, LockMode::read});
+  EXPECT_FALSE(sum.blocks({0, end}, LockMode::write, &mine));
+  EXPECT_TRUE(sum.blocks({0, end}, LockMode::write, nullptr));
+  EXPECT_FALSE(sum.blocks({0, end}, LockMode::read, nullptr));
+  sum.add({{20, 29}, LockMode::read});
+  EXPECT_FALSE(sum.blocks({0, 19}, LockMode::write, &mine));
+  EXPECT_TRUE(sum.blocks({0, 20}, LockMode::write, &mine));
+  sum.add({{0, end}, LockMode::read});
+  EXPECT_TRUE(sum.blocks({15, 15}, LockMode::write, &mine));
+  sum.remove({{0, end}, LockMode::read});
+  sum.remove({{20, 29}, LockMode::read});
+  sum.remove({{10, 19}, LockMode::read});
+  EXPECT_TRUE(sum.empty());
+  EXPECT_EQ(sum.within({5, 6}), (std::vector<LockedRange>{{{5, 6}, LockMode::none}}));
 }
 
 }  // namespace

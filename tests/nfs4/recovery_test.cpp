@@ -190,6 +190,57 @@ TEST_F(Restart, GraceEndsWithTimeAndIsExtendedByReclaims) {
   EXPECT_TRUE(reclaim(connect("one"), file(0)));
 }
 
+// A client on record that comes back, or asks for what it may not have any more, is reclaiming; who
+// is not on record does not hold up the others.
+TEST_F(Restart, WhoComesBackExtendsTheGrace) {
+  client("one");
+  client("two");
+  client("three");
+  restart();
+  pass(std::chrono::seconds(89));
+  const Caller one = connect("one");
+  ASSERT_EQ(state->reclaim_complete(one, {}), xdr::NFS4_OK);
+  pass(std::chrono::seconds(20));
+  EXPECT_EQ(reclaim(one, file(1)).status(), xdr::NFS4ERR_NO_GRACE);
+  pass(std::chrono::seconds(20));
+  state->tick();
+  flush();
+  EXPECT_TRUE(state->in_grace());
+  const Caller two = connect("two");
+  pass(std::chrono::seconds(20));
+  state->tick();
+  EXPECT_TRUE(reclaim(two, file(2)));
+  const Caller stranger = connect("stranger");
+  pass(std::chrono::seconds(20));
+  EXPECT_EQ(reclaim(stranger, file(3)).status(), xdr::NFS4ERR_RECLAIM_BAD);
+  pass(std::chrono::seconds(5));
+  state->tick();
+  flush();
+  EXPECT_FALSE(state->in_grace());
+}
+
+// As long as one client after the other comes back and completes, up to three leases.
+TEST_F(Restart, ProgressExtendsTheGraceFurther) {
+  for (int i = 0; i < 40; ++i) client("c" + std::to_string(i));
+  restart();
+  pass(std::chrono::seconds(80));
+  for (int i = 0; i < 13; ++i) {
+    const Caller next = connect("c" + std::to_string(i));
+    EXPECT_TRUE(reclaim(next, file(1))) << i;
+    EXPECT_EQ(state->reclaim_complete(next, {}), xdr::NFS4_OK);
+    pass(std::chrono::seconds(21));
+    state->tick();
+    flush();
+  }
+  // 353 s. The rest is too late.
+  EXPECT_TRUE(state->in_grace());
+  connect("c20");
+  pass(std::chrono::seconds(8));
+  state->tick();
+  flush();
+  EXPECT_FALSE(state->in_grace());
+}
+
 TEST_F(Restart, GraceEndsWithTimeAlone) {
   client("one");
   restart();
@@ -252,6 +303,26 @@ TEST_F(Restart, WhatWasGivenToAnotherIsNotReclaimed) {
   restart();
   EXPECT_EQ(reclaim(connect("one"), file(1)).status(), xdr::NFS4ERR_RECLAIM_BAD);
   EXPECT_TRUE(reclaim(connect("two"), file(1)));
+}
+
+// A WRITE with a special stateid gives the file away too, and has no commit that waits.
+TEST_F(Restart, WhatASpecialStateidTookIsNotReclaimed) {
+  const Caller one = client("one");
+  ASSERT_TRUE(open(one, "o", file(1), both, xdr::OPEN4_SHARE_DENY_WRITE));
+  const Caller two = client("two");
+  auto used = state->use_stateid(two, {}, file(2), writing);
+  ASSERT_TRUE(used);
+  EXPECT_FALSE(used->unrecorded);
+  pass(std::chrono::seconds(91));
+  used = state->use_stateid(two, {}, file(1), writing);
+  ASSERT_TRUE(used);
+  EXPECT_TRUE(used->unrecorded);
+  // So must whoever comes next and finds the file free.
+  EXPECT_TRUE(state->use_stateid(two, {}, file(1), writing)->unrecorded);
+  flush();
+  EXPECT_FALSE(state->use_stateid(two, {}, file(1), writing)->unrecorded);
+  restart();
+  EXPECT_EQ(reclaim(connect("one"), file(1)).status(), xdr::NFS4ERR_RECLAIM_BAD);
 }
 
 // The same within the grace period, where the record is an earlier instance's.

@@ -96,6 +96,23 @@ TEST(ConfigFile, SampleIsRightAndItsCommentsToo) {
   EXPECT_TRUE(full->exports.at(0).storage.sync);
 }
 
+TEST(ConfigFile, DomainOfOwners) {
+  EXPECT_EQ(parse_config_text("nfs4_domain: 'example.org'", "f")->nfs4_domain, "example.org");
+  for (const char* wrong : {"''", "'a b'", "'@example.org'", "'a/b'"}) {
+    const auto parsed = parse_config_text(std::string("nfs4_domain: ") + wrong, "f");
+    ASSERT_FALSE(parsed) << wrong;
+    EXPECT_THAT(parsed.error().message, HasSubstr("f:1: nfs4_domain: must be a domain"));
+  }
+  Settings file;
+  file.nfs4_domain = "file.org";
+  file.exports.resize(1);
+  file.exports[0].path = "/";
+  Settings command_line;
+  EXPECT_EQ(combine(file, command_line)->nfs4_domain, "file.org");
+  command_line.nfs4_domain = "line.org";
+  EXPECT_EQ(combine(file, command_line)->nfs4_domain, "line.org");
+}
+
 TEST(ConfigFile, DefaultsOfAnExport) {
   const auto parsed = parse_config_text("export { path: '/srv' }", "f");
   ASSERT_TRUE(parsed) << parsed.error().message;

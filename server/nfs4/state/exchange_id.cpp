@@ -103,7 +103,7 @@ nfsstat4 State::reclaim_complete(const Caller& caller, const xdr::RECLAIM_COMPLE
   if (args.rca_one_fs) return xdr::NFS4_OK;
   if (client.reclaim_complete) return xdr::NFS4ERR_COMPLETE_ALREADY;
   client.reclaim_complete = true;
-  t.grace.complete(true, client.owner);
+  t.grace.complete(true, client.owner, t.now);
   t.record(client);
   t.check_grace_end();
   return xdr::NFS4_OK;

@@ -4,9 +4,12 @@ namespace selvage::server::nfs4::state {
 
 Grace::Grace(const Options& options, Clock::time_point now,
              const std::vector<ClientRecord>& earlier)
-    : until_(now + options.grace_time), last_reclaim_(now), lease_(options.lease_time) {
+    : until_(now + options.grace_time),
+      last_heard_(now),
+      last_progress_(now),
+      lease_(options.lease_time) {
   for (const ClientRecord& record : earlier) {
-    on_record_.emplace(Name{record.has_sessions, record.owner}, false);
+    on_record_.emplace(Name{record.has_sessions, record.owner}, Progress{});
   }
   incomplete_ = on_record_.size();
   if (on_record_.empty()) phase_ = Phase::over;
@@ -16,17 +19,26 @@ bool Grace::may_reclaim(bool has_sessions, std::string_view owner) const {
   return phase_ == Phase::active && on_record_.contains({has_sessions, std::string(owner)});
 }
 
-void Grace::complete(bool has_sessions, std::string_view owner) {
+void Grace::heard(bool has_sessions, std::string_view owner, Clock::time_point now) {
   const auto found = on_record_.find({has_sessions, std::string(owner)});
-  if (found == on_record_.end() || found->second) return;
-  found->second = true;
+  if (found == on_record_.end()) return;
+  last_heard_ = now;
+  if (!found->second.back) last_progress_ = now;
+  found->second.back = true;
+}
+
+void Grace::complete(bool has_sessions, std::string_view owner, Clock::time_point now) {
+  const auto found = on_record_.find({has_sessions, std::string(owner)});
+  if (found == on_record_.end() || found->second.complete) return;
+  found->second.complete = true;
+  last_heard_ = last_progress_ = now;
   --incomplete_;
 }
 
 void Grace::forget(bool has_sessions, std::string_view owner) {
   const auto found = on_record_.find({has_sessions, std::string(owner)});
   if (found == on_record_.end()) return;
-  if (!found->second) --incomplete_;
+  if (!found->second.complete) --incomplete_;
   on_record_.erase(found);
 }
 
@@ -34,9 +46,12 @@ bool Grace::due(Clock::time_point now) const {
   if (phase_ != Phase::active) return false;
   if (incomplete_ == 0) return true;
   if (now < until_) return false;
-  // Whoever pauses for longer than this between two reclaims has stopped reclaiming.
+  // Nobody heard of for longer than this: nobody is reclaiming any more.
   const Clock::duration pause = lease_ / 4;
-  return now >= until_ + lease_ || now - last_reclaim_ > pause;
+  if (now - last_heard_ > pause) return true;
+  // One client alone cannot hold up the others for longer.
+  if (now < until_ + lease_) return false;
+  return now >= until_ + 3 * lease_ || now - last_progress_ > pause;
 }
 
 }  // namespace selvage::server::nfs4::state

@@ -15,7 +15,7 @@ namespace selvage::server::nfs4::state {
 
 /// Skipped if nobody is on record. Over as soon as all have said that they have reclaimed, which
 /// clients of minor version 0 cannot; else after the grace time, or up to a lease time later while
-/// reclaims go on.
+/// reclaims go on, or up to three while more and more clients come back and complete.
 class Grace {
  public:
   enum class Phase {
@@ -31,10 +31,10 @@ class Grace {
 
   /// Whether a client of this name may reclaim now.
   bool may_reclaim(bool has_sessions, std::string_view owner) const;
-  /// Somebody has come back, or reclaimed something.
-  void reclaimed(Clock::time_point now) { last_reclaim_ = now; }
+  /// A client of this name has come back or tries to reclaim: if it is on record, reclaims go on.
+  void heard(bool has_sessions, std::string_view owner, Clock::time_point now);
   /// RECLAIM_COMPLETE.
-  void complete(bool has_sessions, std::string_view owner);
+  void complete(bool has_sessions, std::string_view owner, Clock::time_point now);
   /// Its state has been given away: it must not reclaim.
   void forget(bool has_sessions, std::string_view owner);
 
@@ -45,12 +45,17 @@ class Grace {
 
  private:
   using Name = std::pair<bool, std::string>;
+  struct Progress {
+    bool back = false;
+    bool complete = false;
+  };
 
   Phase phase_ = Phase::active;
   Clock::time_point until_;
-  Clock::time_point last_reclaim_;
+  Clock::time_point last_heard_;
+  Clock::time_point last_progress_;
   Clock::duration lease_;
-  std::map<Name, bool> on_record_;  // Complete?
+  std::map<Name, Progress> on_record_;
   std::size_t incomplete_ = 0;
 };
 

@@ -81,28 +81,96 @@ std::vector<LockedRange> LockRanges::within(const ByteRange& range) const {
   return found;
 }
 
-std::vector<LockedRange> lock_union(std::span<const LockRanges* const> owners,
-                                    const ByteRange& range) {
-  LockRanges all;
-  for (const LockMode mode : {LockMode::read, LockMode::write}) {
-    for (const LockRanges* owner : owners) {
-      for (const LockedRange& piece : owner->within(range)) {
-        if (piece.mode == mode) all.set(piece.range, mode);
-      }
-    }
+std::vector<LockedRange> LockRanges::touching(const ByteRange& range) const {
+  const std::uint64_t first = range.first == 0 ? 0 : range.first - 1;
+  const std::uint64_t last = range.last == to_end ? to_end : range.last + 1;
+  std::vector<LockedRange> found;
+  auto at = ranges_.lower_bound(first);
+  if (at != ranges_.begin() && std::prev(at)->second.last >= first) --at;
+  for (; at != ranges_.end() && at->first <= last; ++at) {
+    found.push_back({{at->first, at->second.last}, at->second.mode});
   }
-  std::vector<LockedRange> pieces;
+  return found;
+}
+
+LockSum::Pieces::iterator LockSum::cut(std::uint64_t first) {
+  const auto after = pieces_.lower_bound(first);
+  if (after != pieces_.end() && after->first == first) return after;
+  Piece piece;
+  if (after != pieces_.begin()) piece = std::prev(after)->second;
+  piece.ends = 0;
+  return pieces_.emplace_hint(after, first, piece);
+}
+
+void LockSum::count(const LockedRange& held, int by) {
+  const auto step = static_cast<std::uint32_t>(by);
+  const auto begin = cut(held.range.first);
+  begin->second.ends += step;
+  const auto end = held.range.last == to_end ? pieces_.end() : cut(held.range.last + 1);
+  if (end != pieces_.end()) end->second.ends += step;
+  for (auto piece = begin; piece != end; ++piece) {
+    (held.mode == LockMode::write ? piece->second.writers : piece->second.readers) += step;
+  }
+  // Where nothing begins or ends any more, a piece is as the one before it.
+  if (end != pieces_.end() && end->second.ends == 0) pieces_.erase(end);
+  if (begin->second.ends == 0) pieces_.erase(begin);
+}
+
+LockSum::Pieces::const_iterator LockSum::at(std::uint64_t byte) const {
+  const auto after = pieces_.upper_bound(byte);
+  return after == pieces_.begin() ? pieces_.end() : std::prev(after);
+}
+
+ByteRange LockSum::range_of(Pieces::const_iterator piece) const {
+  const auto next = std::next(piece);
+  return {piece->first, next == pieces_.end() ? to_end : next->first - 1};
+}
+
+bool LockSum::blocks(const ByteRange& range, LockMode mode, const LockRanges* own) const {
+  if (mode == LockMode::none) return false;
+  std::vector<LockedRange> mine;
+  if (own != nullptr) mine = own->within(range);
+  auto held = mine.begin();
+  auto piece = at(range.first);
+  if (piece == pieces_.end()) piece = pieces_.begin();
+  for (; piece != pieces_.end() && piece->first <= range.last; ++piece) {
+    std::uint32_t readers = piece->second.readers;
+    std::uint32_t writers = piece->second.writers;
+    const std::uint64_t first = std::max(piece->first, range.first);
+    while (held != mine.end() && held->range.last < first) ++held;
+    // Own ranges begin and end with pieces.
+    if (held != mine.end() && held->range.first <= first) {
+      --(held->mode == LockMode::write ? writers : readers);
+    }
+    if (writers != 0 || (mode == LockMode::write && readers != 0)) return true;
+  }
+  return false;
+}
+
+std::vector<LockedRange> LockSum::within(const ByteRange& range) const {
+  std::vector<LockedRange> found;
   std::uint64_t next = range.first;
-  for (const LockedRange& piece : all.within(range)) {
-    if (piece.range.first > next) {
-      pieces.push_back({{next, piece.range.first - 1}, LockMode::none});
+  const auto append = [&](std::uint64_t last, LockMode mode) {
+    if (!found.empty() && found.back().mode == mode) {
+      found.back().range.last = last;
+    } else {
+      found.push_back({{next, last}, mode});
     }
-    pieces.push_back(piece);
-    if (piece.range.last == range.last) return pieces;
-    next = piece.range.last + 1;
+    next = last + 1;
+  };
+  auto piece = at(range.first);
+  if (piece == pieces_.end()) piece = pieces_.begin();
+  for (; piece != pieces_.end() && piece->first <= range.last; ++piece) {
+    if (piece->first > next) append(piece->first - 1, LockMode::none);
+    const Piece& counts = piece->second;
+    LockMode mode = counts.readers != 0 ? LockMode::read : LockMode::none;
+    if (counts.writers != 0) mode = LockMode::write;
+    const std::uint64_t last = std::min(range_of(piece).last, range.last);
+    append(last, mode);
+    if (last == range.last) return found;
   }
-  pieces.push_back({{next, range.last}, LockMode::none});
-  return pieces;
+  append(range.last, LockMode::none);
+  return found;
 }
 
 }  // namespace selvage::server::nfs4::state

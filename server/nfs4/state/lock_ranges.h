@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace selvage::server::nfs4::state {
@@ -48,6 +47,9 @@ class LockRanges {
   /// What is locked inside `range`, cut to it, in order.
   std::vector<LockedRange> within(const ByteRange& range) const;
 
+  /// The ranges that overlap `range` or border on it, whole.
+  std::vector<LockedRange> touching(const ByteRange& range) const;
+
   bool empty() const { return ranges_.empty(); }
   std::size_t size() const { return ranges_.size(); }
 
@@ -60,9 +62,40 @@ class LockRanges {
   std::map<std::uint64_t, Rest> ranges_;
 };
 
-/// What the locks of several owners are together inside `range`: pieces in order that cover it
-/// without a gap; unlocked ones have mode none. A byte that anybody locks for writing is `write`.
-std::vector<LockedRange> lock_union(std::span<const LockRanges* const> owners,
-                                    const ByteRange& range);
+/// What the ranges of any number of owners are together: how many hold each byte.
+class LockSum {
+ public:
+  /// A range of somebody's LockRanges, whole, comes or goes.
+  void add(const LockedRange& held) { count(held, 1); }
+  void remove(const LockedRange& held) { count(held, -1); }
+
+  /// Whether anybody's ranges but `own` (null: nobody's), which are part of the sum, keep `range`
+  /// from being locked in `mode`.
+  bool blocks(const ByteRange& range, LockMode mode, const LockRanges* own) const;
+
+  /// Pieces in order that cover `range` without a gap; unlocked ones have mode none, and a byte
+  /// that anybody locks for writing is `write`.
+  std::vector<LockedRange> within(const ByteRange& range) const;
+
+  bool empty() const { return pieces_.empty(); }
+
+ private:
+  struct Piece {
+    std::uint32_t readers = 0;
+    std::uint32_t writers = 0;
+    std::uint32_t ends = 0;  ///< Ranges that begin here, or ended just before.
+  };
+  using Pieces = std::map<std::uint64_t, Piece>;
+
+  void count(const LockedRange& held, int by);
+  /// The piece that begins there, split off if it must be.
+  Pieces::iterator cut(std::uint64_t first);
+  /// The piece with that byte; end() before the first one.
+  Pieces::const_iterator at(std::uint64_t byte) const;
+  ByteRange range_of(Pieces::const_iterator piece) const;
+
+  /// By first byte; each reaches to the next one, the last one to the end.
+  Pieces pieces_;
+};
 
 }  // namespace selvage::server::nfs4::state

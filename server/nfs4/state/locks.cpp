@@ -74,9 +74,17 @@ Target find_target(Tables& t, const Caller& caller, const xdr::LOCK4args& args,
   return target;
 }
 
+/// What the owner holds on the file; null: nothing.
+const LockRanges* find_held(const Owner& owner, File& file) {
+  const auto held = owner.held.find(&file);
+  return held == owner.held.end() ? nullptr : &static_cast<const Lock*>(held->second)->ranges;
+}
+
 /// Whose lock is in the way. Expired clients are not: they are revoked, or left alone (`test`).
-LockStart check_conflicts(Tables& t, const File& file, const Owner* owner, const ByteRange& range,
+LockStart check_conflicts(Tables& t, File& file, const Owner* owner, const ByteRange& range,
                           LockMode mode, bool test) {
+  const auto own = owner == nullptr ? nullptr : find_held(*owner, file);
+  if (!file.held.blocks(range, mode, own)) return {};
   std::set<Client*> gone;
   for (const Lock* other : file.locks) {
     if (other->owner == owner) continue;
@@ -170,7 +178,6 @@ LockStart State::begin_lock(const Caller& caller, const xdr::LOCK4args& args, co
   pending.before = target.lock->ranges.within(*range);
   t.set_range(*target.lock, *range, mode);
   pending.records = t.last_change();
-  if (args.reclaim) t.grace.reclaimed(t.now);
 
   start.range = *range;
   start.ticket.state_ = this;
@@ -224,7 +231,7 @@ LockStart State::test_lock(const Caller& caller, const xdr::LOCKT4args& args, co
   auto range = byte_range(args.offset, args.length);
   if (!range) return failed(range.status());
   if (!t.grace.over()) return failed(xdr::NFS4ERR_GRACE);
-  const File* file = t.find_file(key);
+  File* file = t.find_file(key);
   if (file == nullptr) return {};
   const Owner* owner = t.find_owner(**usable, Held::Kind::lock, text(args.owner.owner.bytes()));
   return check_conflicts(t, *file, owner, *range, mode_of(args.locktype), true);
@@ -249,12 +256,8 @@ Outcome<stateid4> State::unlock(const Caller& caller, const xdr::LOCKU4args& arg
 
 std::vector<LockedRange> State::lock_union(const FileKey& key, const ByteRange& range) const {
   Guard guard(*this);
-  std::vector<const LockRanges*> owners;
   const File* file = guard.t.find_file(key);
-  if (file != nullptr) {
-    for (const Lock* lock : file->locks) owners.push_back(&lock->ranges);
-  }
-  return state::lock_union(owners, range);
+  return file == nullptr ? LockSum().within(range) : file->held.within(range);
 }
 
 std::vector<ChangedLocks> State::take_changed_locks() {

@@ -83,7 +83,6 @@ Outcome<OpenTicket> State::begin_open(const OpenRequest& request) {
   t.count_share(file, begun.access, begun.deny, 1);
   t.record(client);
   begun.records = t.last_change();
-  if (request.reclaim) t.grace.reclaimed(t.now);
 
   OpenTicket ticket;
   ticket.state_ = this;

@@ -90,9 +90,10 @@ storage::Result<> RecoveryStore::execute(const char* sql) {
 
 storage::Result<> RecoveryStore::start() {
   // A second server on the same state would hand out the same clientids: it is kept out for as long
-  // as this one runs. EXTRA also syncs the directory when the journal is unlinked.
+  // as this one runs. A log takes one sync per change; where there can be none, EXTRA also syncs
+  // the directory when the journal is unlinked.
   for (const char* sql :
-       {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=DELETE", "PRAGMA synchronous=EXTRA",
+       {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=EXTRA",
         "BEGIN EXCLUSIVE", "CREATE TABLE IF NOT EXISTS instance(epoch INTEGER NOT NULL)",
         "CREATE TABLE IF NOT EXISTS client(id INTEGER PRIMARY KEY,"
         " has_sessions INTEGER NOT NULL, owner BLOB NOT NULL)",

@@ -90,13 +90,16 @@ Outcome<xdr::CREATE_SESSION4resok> State::create_session(const xdr::CREATE_SESSI
   Tables& t = guard.t;
   Client* client = t.find(args.csa_clientid);
   if (client == nullptr || !client->has_sessions) return xdr::NFS4ERR_STALE_CLIENTID;
+  t.grace.heard(true, client->owner, t.now);
   if (args.csa_sequence + 1 == client->next_sequence && client->last_create_session) {
-    return *client->last_create_session;
+    // An error left nothing behind: what is asked for now is judged anew.
+    if (*client->last_create_session) return *client->last_create_session;
+  } else if (args.csa_sequence != client->next_sequence) {
+    return xdr::NFS4ERR_SEQ_MISORDERED;
   }
-  if (args.csa_sequence != client->next_sequence) return xdr::NFS4ERR_SEQ_MISORDERED;
   // Somebody else must not use up the sequence.
   if (!client->confirmed && !(client->principal == principal)) return xdr::NFS4ERR_CLID_INUSE;
-  ++client->next_sequence;
+  client->next_sequence = args.csa_sequence + 1;
 
   const auto create = [&]() -> Outcome<xdr::CREATE_SESSION4resok> {
     if ((args.csa_flags & ~known_flags) != 0) return xdr::NFS4ERR_INVAL;

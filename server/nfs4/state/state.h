@@ -6,9 +6,10 @@
 // between begin_...() and commit_...(), under a ticket.
 //
 // Duties of the caller:
-//   - Before commit_open() and commit_lock(), and after use_stateid() and reclaim_complete(): if
-//     records_pending(), run write_records() on the blocking pool. The commits answer NFS4ERR_IO if
-//     that failed.
+//   - Before commit_open() and commit_lock(), after reclaim_complete(), and where use_stateid()
+//   says
+//     so: if records_pending(), run write_records() on the blocking pool. The commits answer
+//     NFS4ERR_IO if that failed.
 //   - After anything that may have released locks: if locks_changed(), take_changed_locks() and
 //     apply each in the kernel.
 //   - tick() about once a second.
@@ -97,6 +98,9 @@ struct LockStart {
 struct StateidUse {
   clientid4 client = 0;  ///< 0 with a special stateid.
   bool special = false;
+  /// It may go ahead because a client has lost its state, whose record is not yet off the disk:
+  /// write_records() first.
+  bool unrecorded = false;
   std::shared_ptr<void> hold;  ///< The file's, if it is open.
 };
 

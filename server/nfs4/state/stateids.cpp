@@ -121,6 +121,8 @@ Outcome<StateidUse> State::use_stateid(const Caller& caller, const stateid4& sta
     if (file != nullptr && !t.shares_allow(*file, access, xdr::OPEN4_SHARE_DENY_NONE)) {
       return xdr::NFS4ERR_LOCKED;
     }
+    // Who has an open waited for that when it was granted; this user of the file has none.
+    use.unrecorded = !t.durable(t.last_removal);
     return use;
   }
   auto found = t.find(caller, stateid);

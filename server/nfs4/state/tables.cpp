@@ -93,7 +93,7 @@ void Tables::confirm(Client& client) {
   client.confirmed = true;
   renew(client);
   if (before != nullptr && before != &client) remove_client(*before);
-  if (grace.may_reclaim(client.has_sessions, client.owner)) grace.reclaimed(now);
+  grace.heard(client.has_sessions, client.owner, now);
 }
 
 void Tables::revoke_client(Client& client, Revoked why) {
@@ -181,13 +181,14 @@ void Tables::record(Client& client) {
   client.record = last_change();
 }
 
-nfsstat4 Tables::check_grace(const Client& client, bool reclaim) const {
+nfsstat4 Tables::check_grace(const Client& client, bool reclaim) {
   if (!reclaim) {
     if (!grace.over()) return xdr::NFS4ERR_GRACE;
     // RFC 8881, 18.51.3: not before it has said that there is nothing more to reclaim.
     if (client.has_sessions && !client.reclaim_complete) return xdr::NFS4ERR_GRACE;
     return xdr::NFS4_OK;
   }
+  grace.heard(client.has_sessions, client.owner, now);
   if (grace.phase() != Grace::Phase::active) return xdr::NFS4ERR_NO_GRACE;
   if (client.has_sessions && client.reclaim_complete) return xdr::NFS4ERR_NO_GRACE;
   if (!grace.may_reclaim(client.has_sessions, client.owner)) return xdr::NFS4ERR_RECLAIM_BAD;
@@ -203,6 +204,7 @@ void Tables::check_grace_end() {
 
 void Tables::queue(RecoveryStore::Change::Kind kind, const ClientRecord& record) {
   ++next_change;
+  if (kind == RecoveryStore::Change::Kind::remove) last_removal = last_change();
   if (has_store) {
     changes.push_back({kind, record});
   } else {

@@ -94,6 +94,7 @@ struct File {
   std::shared_ptr<void> hold;
   std::unordered_set<Open*> opens;
   std::unordered_set<Lock*> locks;
+  LockSum held;  ///< What all of them hold.
   std::unordered_set<PendingOpen*> pending;
   // How many opens and pending opens have each bit (0: read, 1: write).
   std::array<std::uint32_t, 2> access{};
@@ -265,7 +266,7 @@ struct Tables {
   // Grace and records.
 
   /// Whether a client may take locks of this kind now.
-  nfsstat4 check_grace(const Client& client, bool reclaim) const;
+  nfsstat4 check_grace(const Client& client, bool reclaim);
   void check_grace_end();
   void queue(RecoveryStore::Change::Kind kind, const ClientRecord& record);
   std::uint64_t last_change() const { return next_change - 1; }
@@ -296,6 +297,7 @@ struct Tables {
   std::vector<RecoveryStore::Change> changes;  // Not yet given to the store.
   std::uint64_t next_change = 1;
   std::uint64_t done_change = 0;
+  std::uint64_t last_removal = 0;  // The last change that took a client off the record.
   std::vector<ChangedLocks> changed_locks;
   std::vector<std::shared_ptr<void>> garbage;  // To be destroyed outside of the mutex.
 };

@@ -129,7 +129,11 @@ void Tables::remove_open(Open& open) {
 
 void Tables::set_range(Lock& lock, const ByteRange& range, LockMode mode) {
   lock.client->locks -= lock.ranges.size();
+  LockSum& sum = lock.file->held;
+  // Whole ranges leave and come: one that grows or is cut has other ends than before.
+  for (const LockedRange& piece : lock.ranges.touching(range)) sum.remove(piece);
   lock.ranges.set(range, mode);
+  for (const LockedRange& piece : lock.ranges.touching(range)) sum.add(piece);
   lock.client->locks += lock.ranges.size();
 }
 
