@@ -4,10 +4,7 @@ namespace selvage::server::nfs4::state {
 
 Grace::Grace(const Options& options, Clock::time_point now,
              const std::vector<ClientRecord>& earlier)
-    : until_(now + options.grace_time),
-      last_heard_(now),
-      last_progress_(now),
-      lease_(options.lease_time) {
+    : until_(now + options.grace_time), last_heard_(now), lease_(options.lease_time) {
   for (const ClientRecord& record : earlier) {
     on_record_.emplace(Name{record.has_sessions, record.owner}, Progress{});
   }
@@ -22,16 +19,16 @@ bool Grace::may_reclaim(bool has_sessions, std::string_view owner) const {
 void Grace::heard(bool has_sessions, std::string_view owner, Clock::time_point now) {
   const auto found = on_record_.find({has_sessions, std::string(owner)});
   if (found == on_record_.end()) return;
-  last_heard_ = now;
-  if (!found->second.back) last_progress_ = now;
-  found->second.back = true;
+  auto& back = found->second.back;
+  if (!back) back = now;
+  if (now - *back <= lease_) last_heard_ = now;
 }
 
 void Grace::complete(bool has_sessions, std::string_view owner, Clock::time_point now) {
   const auto found = on_record_.find({has_sessions, std::string(owner)});
   if (found == on_record_.end() || found->second.complete) return;
   found->second.complete = true;
-  last_heard_ = last_progress_ = now;
+  last_heard_ = now;
   --incomplete_;
 }
 
@@ -48,10 +45,7 @@ bool Grace::due(Clock::time_point now) const {
   if (now < until_) return false;
   // Nobody heard of for longer than this: nobody is reclaiming any more.
   const Clock::duration pause = lease_ / 4;
-  if (now - last_heard_ > pause) return true;
-  // One client alone cannot hold up the others for longer.
-  if (now < until_ + lease_) return false;
-  return now >= until_ + 3 * lease_ || now - last_progress_ > pause;
+  return now - last_heard_ > pause || now >= until_ + 3 * lease_;
 }
 
 }  // namespace selvage::server::nfs4::state

@@ -6,6 +6,7 @@
 #include "server/nfs4/state/types.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,8 +15,9 @@
 namespace selvage::server::nfs4::state {
 
 /// Skipped if nobody is on record. Over as soon as all have said that they have reclaimed, which
-/// clients of minor version 0 cannot; else after the grace time, or up to a lease time later while
-/// reclaims go on, or up to three while more and more clients come back and complete.
+/// clients of minor version 0 cannot; else after the grace time, or up to three lease times later
+/// while reclaims go on: each client can hold up the others for one lease time from its coming
+/// back.
 class Grace {
  public:
   enum class Phase {
@@ -46,14 +48,13 @@ class Grace {
  private:
   using Name = std::pair<bool, std::string>;
   struct Progress {
-    bool back = false;
     bool complete = false;
+    std::optional<Clock::time_point> back;
   };
 
   Phase phase_ = Phase::active;
   Clock::time_point until_;
   Clock::time_point last_heard_;
-  Clock::time_point last_progress_;
   Clock::duration lease_;
   std::map<Name, Progress> on_record_;
   std::size_t incomplete_ = 0;
