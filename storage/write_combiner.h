@@ -5,7 +5,7 @@
 // on that worker. It takes what has queued, plans it (batch_plan.h), submits all of it together,
 // answers the UNSTABLE ones, makes one sync if anybody asked for stability, answers the rest, lets
 // the resumed connections queue again, and takes the next batch. One mutex guards queue and pages
-// and is never held across I/O. There are no timers.
+// and is never held across I/O. Timers only bound how long a batch waits for neighbours that are due.
 #pragma once
 
 #include "cache/edge_pages.h"
@@ -61,6 +61,8 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
     int patience = 8;                ///< Turns without an arrival that a batch waits for what fills
                                      ///< the gaps before all of it.
     unsigned most_holds = 4;         ///< Batches that a WRITE is held back from (hold_back.h).
+    unsigned most_waits = 4;         ///< Batches that a stable WRITE waits for the neighbours of its
+                                     ///< partial pages, where they mostly come; else one.
     std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
   };
 
@@ -127,6 +129,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   Awaitable<> read_missing(Worker& worker, Batch& batch);
   Awaitable<> write_runs(Worker& worker, Batch& batch, std::span<const BatchRun> runs);
   Awaitable<> write_tails(Worker& worker, Batch& batch);
+  void note_waits(const Batch& batch);
   void settle(Batch& batch);
   Awaitable<> answer(Worker& worker, Batch& batch);
 
@@ -152,6 +155,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   std::uint64_t batch_number_ = 0;
   // The leader's alone.
   HoldCredit hold_credit_;
+  HoldCredit wait_credit_;
   std::size_t expected_ = 0;      // Requests that wait and those just answered: those in flight.
   int expect_turns_ = 0;          // Turns that may bring nothing before the next batch starts.
   std::uint64_t last_bytes_ = 0;  // Of the WRITEs of the last batch.

@@ -15,24 +15,28 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   counters_.batches.add();
   {
     const std::lock_guard lock(mutex_);
-    const bool others = batch.requests.size() > 1 || !queue_.empty();
+    // Those just answered count as in flight, where waiting for them mostly pays.
+    const bool others = batch.requests.size() > 1 || !queue_.empty() ||
+                        (wait_credit_.left() && expected_ > 1);
     ++batch_number_;
     std::vector<BatchRequest> wanted;
     wanted.reserve(batch.requests.size());
+    const unsigned most_waits = wait_credit_.left() ? limits_.most_waits : 1;
     for (const auto& request : batch.requests) {
       BatchRequest one;
       one.offset = request->offset;
       one.length = request->length;
-      one.may_wait = !request->carried;
-      if (!request->carried) request->batch = batch_number_;
+      const bool first = request->waited == 0;
+      one.may_wait = request->waited < most_waits;
+      if (first) request->batch = batch_number_;
       one.stable = request->wants_sync() || request->write_through;
       if (request->kind == Request::Kind::write) {
-        if (!request->carried) {
+        if (first) {
           // Before the bytes enter memory: should they be lost from here on, it changes.
           request->verifier = verifier_.get();
           counters_.batch_writes.add();
         }
-        one.kind = request->carried ? BatchRequest::Kind::carried : BatchRequest::Kind::write;
+        one.kind = first ? BatchRequest::Kind::write : BatchRequest::Kind::carried;
         one.data = request->data.data();
         one.may_wait = one.may_wait && !request->write_through;
       } else {
@@ -51,6 +55,7 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
     (batch.plan.waits[i] ? batch.waiting : now).push_back(batch.requests[i]);
   }
   batch.requests = std::move(now);
+  note_waits(batch);
   counters_.waits.add(batch.waiting.size());
   counters_.runs.add(batch.plan.runs.size() + batch.plan.padded.size());
   counters_.run_pieces.add(batch.plan.pieces.size());
@@ -75,6 +80,19 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   co_await write_tails(worker, batch);
   settle(batch);
   co_await answer(worker, batch);
+}
+
+// Whether those that have waited did so for something.
+void WriteCombiner::note_waits(const Batch& batch) {
+  HeldBack waits;
+  for (const auto& request : batch.requests) {
+    if (request->waited == 0 || request->kind != Request::Kind::write) continue;
+    const bool reads = std::ranges::any_of(batch.plan.reads, [&](const cache::EdgePage* page) {
+      return page->offset < request->end() && request->offset < page->offset + page->size;
+    });
+    ++(reads ? waits.in_vain : waits.filled);
+  }
+  wait_credit_.note(waits);
 }
 
 // A page that cannot be read stays as it is; who needs it written gets the error.
@@ -205,7 +223,7 @@ void WriteCombiner::settle(Batch& batch) {
     if (failure != nullptr && request->kind == Request::Kind::write) {
       request->error = failure->error;
     }
-    request->carried = true;
+    ++request->waited;
   }
   pages_.trim_clean(pages_.budget().over() ? 0 : limits_.clean_pages);
 }
@@ -251,10 +269,9 @@ Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
         carried_.push_back(request);
       }
     }
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    expected_ = queue_.size() + carried_.size() + ready.size() + stable.size();
+    if (!ready.empty() || !stable.empty()) {
+      expected_ = queue_.size() + carried_.size() + ready.size() + stable.size();
+    }
     expect_turns_ = stable.empty() ? 1 : 3;
   }
   resume_all(ready);

@@ -2,29 +2,45 @@
 #include "storage/write_combiner_parts.h"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace selvage::storage {
 
+namespace {
+
+Awaitable<> pause(Worker& worker, int idle_turns) {
+  constexpr std::chrono::microseconds shortest{25};
+  constexpr std::chrono::microseconds longest{400};
+  boost::asio::steady_timer timer(worker.context,
+                                  std::min(shortest * (1 << std::min(idle_turns, 8)), longest));
+  boost::system::error_code ignored;
+  auto token = boost::asio::redirect_error(boost::asio::use_awaitable, ignored);
+  co_await timer.async_wait(token);
+}
+
+}  // namespace
+
 // Lets what has been received already join the next batch, and those just answered go on: resume
 // and answer; poll the sockets; read, decode and queue. As long as that brings requests it goes on,
 // a little longer where a sync makes batches dear. Where all that has come lies behind gaps that
-// those just answered are to fill, they get more time, by way of a pool thread, which lets the
-// kernel run whatever else is ready, the clients on this machine included.
+// those just answered are to fill, they get more time: pauses that grow with every one that brings
+// nothing, at most about 2 ms in a row.
 Awaitable<> WriteCombiner::gather(Worker& worker) {
   constexpr int queue_turns = 2;
   constexpr int most_turns = 64;
-  const auto nothing = [] {};
   int idle_turns = 0;
   std::size_t before = 0;
   bool gaps = false;
   // One wait that was worth it makes up for several that were not.
   const HeldBack worth_it{.held = {}, .filled = 8, .in_vain = 0};
   for (int turn = 0; turn < most_turns; ++turn) {
-    if (gaps) co_await worker.pool.run(nothing);
+    if (gaps) co_await pause(worker, idle_turns);
     for (Worker* other : answered_workers_) {
       co_await boost::asio::post(other->context, boost::asio::use_awaitable);
     }
@@ -117,7 +133,7 @@ void WriteCombiner::put_back(Requests& batch, std::uint64_t window) {
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Request& request = *batch[i];
-    if (request.kind != Request::Kind::write || request.carried || request.length == 0) continue;
+    if (request.kind != Request::Kind::write || request.waited != 0 || request.length == 0) continue;
     candidates.push_back({request.offset, request.length, continues(request), request.held});
     which.push_back(i);
   }
@@ -135,7 +151,7 @@ void WriteCombiner::put_back(Requests& batch, std::uint64_t window) {
 
 bool WriteCombiner::fits(const Requests& batch, const Request& next) const {
   const auto overlaps = [&](const std::shared_ptr<Request>& other) {
-    return other->kind == Request::Kind::write && !other->carried && other->offset < next.end() &&
+    return other->kind == Request::Kind::write && other->waited == 0 && other->offset < next.end() &&
            next.offset < other->end();
   };
   return std::ranges::none_of(batch, overlaps);

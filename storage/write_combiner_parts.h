@@ -28,7 +28,7 @@ struct WriteCombiner::Request final : Suspended {
   bool retires = false;                      // The combiner ends with it,
   bool discard = false;                      // and what it holds is of no use any more.
 
-  bool carried = false;     // Has waited for one batch.
+  unsigned waited = 0;      // Batches that it was in and that did not write its partial pages.
   unsigned held = 0;        // Batches that it was held back from.
   std::uint64_t batch = 0;  // The first it was in.
   // The answer.
