@@ -325,4 +325,19 @@ BoundaryTracker::Gauges BoundaryTracker::gauges() const {
   return sum;
 }
 
+std::unordered_map<std::uint64_t, BoundaryTracker::FilePages> BoundaryTracker::pages_by_file()
+    const {
+  std::unordered_map<std::uint64_t, FilePages> all;
+  for (std::size_t i = 0; i < shard_count_; ++i) {
+    const Shard& shard = shards_[i];
+    const std::lock_guard lock(shard.mutex);
+    for (const auto& [key, entry] : shard.pages) {
+      FilePages& file = all[key.file];
+      ++file.pages;
+      if (!entry.flights.empty()) ++file.in_flight;
+    }
+  }
+  return all;
+}
+
 }  // namespace selvage::cache

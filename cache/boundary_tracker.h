@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,13 @@ class BoundaryTracker {
   void forget_from(std::uint64_t file, std::uint64_t offset);
 
   Gauges gauges() const;
+
+  struct FilePages {
+    std::uint64_t pages = 0;      ///< In play now.
+    std::uint64_t in_flight = 0;  ///< Of those, with a writer in flight.
+  };
+  /// By file. Visits every page, one shard at a time: for people who ask, not for every second.
+  std::unordered_map<std::uint64_t, FilePages> pages_by_file() const;
 
  private:
   friend class Claim;

@@ -107,6 +107,17 @@ bool EdgePages::dirty_in(std::uint64_t offset, std::uint64_t length) const {
   return false;
 }
 
+std::uint64_t EdgePages::dirty_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [offset, page] : pages_) {
+    const ByteRanges& dirty = page->dirty;
+    for (auto run = dirty.next(0); run.begin < run.end; run = dirty.next(run.end)) {
+      bytes += run.end - run.begin;
+    }
+  }
+  return bytes;
+}
+
 void EdgePages::for_each(std::uint64_t begin, std::uint64_t end,
                          const std::function<void(EdgePage&)>& f) {
   for (auto at = pages_.lower_bound(page_of(begin)); at != pages_.end(); ++at) {

@@ -86,6 +86,9 @@ class EdgePages {
   /// Whether patch() would change anything.
   bool dirty_in(std::uint64_t offset, std::uint64_t length) const;
 
+  /// Of all pages: bytes that are not on disk yet.
+  std::uint64_t dirty_bytes() const;
+
   /// Visits the pages that overlap [begin, end), in ascending order.
   void for_each(std::uint64_t begin, std::uint64_t end, const std::function<void(EdgePage&)>& f);
 

@@ -3,6 +3,9 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +30,21 @@ struct Counter {
   std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
 };
 
+/// Times by power of two of microseconds: bucket 0 counts those below 1 us, bucket n those in
+/// [2^(n-1), 2^n) us; the last one also everything above. Two relaxed additions for each.
+struct Histogram {
+  static constexpr std::size_t buckets = 32;
+  std::array<Counter, buckets> counts;
+  Counter nanoseconds;  ///< The sum of all.
+
+  void add(std::chrono::nanoseconds value) {
+    const auto ns = static_cast<std::uint64_t>(value.count() < 0 ? 0 : value.count());
+    const auto bucket = static_cast<std::size_t>(std::bit_width(ns / 1000));
+    counts[bucket < buckets ? bucket : buckets - 1].add();
+    nanoseconds.add(ns);
+  }
+};
+
 /// Edge mode `assemble` (write_combiner.h).
 struct CombinerCounters {
   Counter batches;
@@ -47,6 +65,9 @@ struct DataCounters {
   Counter writes, write_bytes, write_errors, short_writes;
   Counter reads, read_bytes, read_errors;
   Counter commits;
+  Histogram write_latency;  ///< Of WRITEs, from the decoded request to its result.
+  Histogram read_latency;
+  Histogram commit_latency;
   std::array<Counter, 3> stable_asked;    ///< By Stability: UNSTABLE, DATA_SYNC, FILE_SYNC.
   std::array<Counter, 3> stable_reached;  ///< The same, as answered.
   Counter syncs;                          ///< fsync and fdatasync calls on data.

@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace selvage::storage {
 
@@ -149,6 +150,28 @@ struct SeekResult {
   bool eof = false;          ///< The offset is the end of the file.
 };
 
+/// What a file system's data path holds at this moment.
+struct DataGauges {
+  std::uint64_t open_files = 0;
+  std::uint64_t open_files_limit = 0;
+  std::uint64_t edge_bytes = 0;  ///< Of edge pages in memory (edge mode `assemble`).
+  std::uint64_t edge_bytes_limit = 0;
+  std::uint64_t boundary_pages = 0;            ///< In play (edge mode `pagecache`).
+  std::uint64_t boundary_pages_in_flight = 0;  ///< Of those, with a writer in flight.
+  std::uint64_t boundary_pages_limit = 0;
+};
+
+/// The boundary pages of one open file.
+struct FileEdges {
+  std::uint64_t key = 0;     ///< Names the open file in probes (probes.h).
+  std::uint64_t fileid = 0;  ///< Inode number.
+  std::string path;          ///< On this machine, as the kernel knows it now; empty: it does not.
+  bool assembled = false;    ///< The pages are edge pages; otherwise pages of the page cache.
+  std::uint64_t pages = 0;
+  std::uint64_t dirty_bytes = 0;  ///< Assembled: not on disk yet.
+  std::uint64_t in_flight = 0;    ///< Otherwise: pages with a writer in flight.
+};
+
 /// A byte range's lock as the kernel has it for local processes.
 enum class KernelLock : std::uint8_t { none, shared, exclusive };
 
@@ -158,6 +181,11 @@ class FileSystem {
 
   virtual ObjectId root() const = 0;
   virtual const DataCounters& counters() const = 0;
+  /// Any thread.
+  virtual DataGauges gauges() const = 0;
+  /// At most `most` open files with boundary pages, those with the most pages first. A few system
+  /// calls for each: not on a worker.
+  virtual std::vector<FileEdges> edges(std::size_t most) const = 0;
 
   virtual Awaitable<Result<Attributes>> getattr(Caller caller, ObjectId object) = 0;
   /// With a guard: Errc::not_sync, and nothing changed, unless ctime equals it.
@@ -233,6 +261,11 @@ class FileSystem {
   /// process can lock, are left out.
   virtual Awaitable<Result<>> lock_range(Worker& worker, ObjectId file, std::uint64_t offset,
                                          std::uint64_t length, KernelLock lock) = 0;
+
+  /// Everything acknowledged so far, what memory holds included, is in the files and durable when
+  /// this returns. Every file is tried; the first error is returned, and its file's clients will
+  /// learn of it too.
+  virtual Awaitable<Result<>> sync(Worker& worker) = 0;
 
   /// Syncs and closes every file; errors change the verifier and are returned (the first).
   virtual Awaitable<Result<>> close(Worker& worker) = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace selvage::storage {
 
@@ -27,5 +28,32 @@ struct DirectAlignment {
   std::uint32_t memory = 0;       ///< Of buffer addresses. 0: the file does no O_DIRECT.
   std::uint32_t read_offset = 0;  ///< Of offsets and lengths of reads, if smaller. 0: as `offset`.
 };
+
+/// As in the configuration.
+constexpr std::string_view to_string(IoMode mode) {
+  switch (mode) {
+    case IoMode::buffered:
+      return "buffered";
+    case IoMode::dontcache:
+      return "dontcache";
+    case IoMode::direct:
+      break;
+  }
+  return "direct";
+}
+
+constexpr std::string_view to_string(EdgeMode mode) {
+  switch (mode) {
+    case EdgeMode::buffered:
+      return "buffered";
+    case EdgeMode::dontcache:
+      return "dontcache";
+    case EdgeMode::pagecache:
+      return "pagecache";
+    case EdgeMode::assemble:
+      break;
+  }
+  return "assemble";
+}
 
 }  // namespace selvage::storage

@@ -1,6 +1,7 @@
 #include "storage/sync_queue.h"
 
 #include "storage/durable_sync.h"
+#include "storage/probes.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,12 +51,14 @@ Awaitable<Result<>> SyncQueue::lead(Worker& worker, int fd, Want want,
   const std::uint64_t length = want.last == no_end ? 0 : want.last - want.first;
   Result<> result = errno_code(EIO);
   std::exception_ptr exception;
+  SELVAGE_PROBE(sync_begin, this, static_cast<unsigned>(want.kind), others.size() + 1);
   try {
     result = co_await sync_durably(worker, fd, want.kind, want.first, length);
   } catch (...) {
     // Out of memory: nobody may wait for ever because of that.
     exception = std::current_exception();
   }
+  SELVAGE_PROBE(sync_end, this, result.has_error() ? result.error().value() : 0);
   made(result);
   for (const auto& other : others) other->result = result;
   resume_all(others);

@@ -40,6 +40,11 @@ std::uint64_t WriteCombiner::batch_number() const {
   return batch_number_;
 }
 
+WriteCombiner::Held WriteCombiner::held() const {
+  const std::lock_guard lock(mutex_);
+  return {pages_.size(), pages_.dirty_bytes()};
+}
+
 // --- The requests
 
 Awaitable<Result<WriteResult>> WriteCombiner::write(Worker& worker, std::uint64_t offset,

@@ -106,6 +106,12 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   /// Dirty bytes are held in memory, or requests are in flight.
   bool busy() const;
   std::uint64_t batch_number() const;
+  struct Held {
+    std::uint64_t pages = 0;
+    std::uint64_t dirty_bytes = 0;
+  };
+  /// What memory holds of the file.
+  Held held() const;
 
  private:
   struct Request;

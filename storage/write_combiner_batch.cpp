@@ -1,6 +1,7 @@
 // How a WriteCombiner carries out a batch.
 #include "storage/aligned_memory.h"
 #include "storage/join.h"
+#include "storage/probes.h"
 #include "storage/write_combiner_parts.h"
 
 #include <algorithm>
@@ -63,6 +64,9 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   counters_.pages_partial.add(batch.plan.partial.size());
   counters_.pages_read.add(batch.plan.reads.size());
   counters_.tails.add(batch.plan.tails.size());
+  SELVAGE_PROBE(batch, this, batch_number_, batch.requests.size(), batch.waiting.size(),
+                batch.plan.runs.size() + batch.plan.padded.size(), batch.plan.whole.size(),
+                batch.plan.partial.size(), batch.plan.reads.size(), batch.plan.tails.size());
 
   co_await read_missing(worker, batch);
   std::uint64_t end = 0;
@@ -278,7 +282,9 @@ Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
   if (stable.empty()) co_return;
   data_counters_.syncs.add();
   data_counters_.syncs_shared.add(stable.size() - 1);
+  SELVAGE_PROBE(sync_begin, this, static_cast<unsigned>(kind), stable.size());
   const Result<> synced = co_await file_->sync(worker, kind);
+  SELVAGE_PROBE(sync_end, this, synced.has_error() ? synced.error().value() : 0);
   if (synced.has_error()) {
     data_counters_.sync_errors.add();
     verifier_.failed(synced.error());

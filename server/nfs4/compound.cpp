@@ -33,6 +33,7 @@ std::uint64_t pseudo_id(const storage::ObjectId& object) {
 
 state::Principal Compound::principal() const {
   state::Principal principal;
+  principal.machine = call.client.to_string();
   if (call.auth_sys != nullptr) {
     principal.flavor = 1;
     principal.uid = call.auth_sys->uid;

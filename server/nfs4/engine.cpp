@@ -9,6 +9,7 @@
 #include "xdr/nfs4_ops.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,8 @@ class Execution {
       status = co_await carry_out(*row, number);
     }
     if (status != xdr::NFS4_OK) counters.errors.add();
+    const auto now = std::chrono::steady_clock::now();
+    counters.latency.add(now - std::exchange(last_, now));
     co_return status;
   }
 
@@ -212,6 +215,7 @@ class Execution {
   const std::size_t request_bytes_;
   std::size_t count_at_ = 0;  // Where in the results their number stands.
   std::uint32_t results_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   state::SlotTicket slot_;
   bool keep_ = false;  // The reply, in the slot.
   state::Bytes replayed_;

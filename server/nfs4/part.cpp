@@ -2,6 +2,7 @@
 
 #include "server/log.h"
 #include "server/nfs4/program.h"
+#include "server/nfs4/records.h"
 #include "server/nfs4/state/recovery_store.h"
 #include "server/nfs4/state/state.h"
 
@@ -109,6 +110,20 @@ std::function<void(std::uint64_t)> Part::connection_closed() {
 
 const Service& Part::service() const {
   return *impl_->service;
+}
+
+bool Part::evict(std::uint64_t client) {
+  Service& service = *impl_->service;
+  if (service.state.revoke_client(client) != xdr::NFS4_OK) return false;
+  auto& worker = *impl_->worker;
+  boost::asio::co_spawn(worker.context, apply_changed_locks(service, service.names(), worker),
+                        boost::asio::use_future)
+      .get();
+  return true;
+}
+
+void Part::end_grace() {
+  impl_->state.end_grace();
 }
 
 void Part::stop() {

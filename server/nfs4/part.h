@@ -32,6 +32,12 @@ class Part {
   std::function<void(std::uint64_t)> connection_closed();
   const Service& service() const;
 
+  /// Takes a client's opens and locks away, as for an administrator; the client is told so. What it
+  /// had locked is free in the kernel when this returns. False: there is no such client. Blocks;
+  /// not on a worker.
+  bool evict(std::uint64_t client);
+  void end_grace();
+
   /// The clock stands still from here on. After the last request, before the runtime stops.
   void stop();
 

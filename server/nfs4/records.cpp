@@ -31,14 +31,16 @@ Awaitable<Result<>> write_records(const Compound& compound) {
   co_return written;
 }
 
-Awaitable<Result<>> apply_locks(const Compound& compound, const state::FileKey& file,
-                                const state::ByteRange& range) {
-  const Export* served = compound.names->exports().by_id(file.export_id);
+namespace {
+
+Awaitable<Result<>> apply(Service& service, std::shared_ptr<const Namespace> names,
+                          storage::Worker& worker, const state::FileKey& file,
+                          const state::ByteRange& range) {
+  const Export* served = names->exports().by_id(file.export_id);
   if (served == nullptr) co_return Result<>();
-  storage::Worker& worker = compound.call.worker;
   // Whoever comes last applies what the locks are then.
-  const auto turn = co_await compound.service.kernel_locks.take(worker, file);
-  const auto pieces = compound.service.state.lock_union(file, range);
+  const auto turn = co_await service.kernel_locks.take(worker, file);
+  const auto pieces = service.state.lock_union(file, range);
   for (const state::LockedRange& piece : pieces) {
     // The kernel's offsets are signed: there are no bytes beyond them.
     if (piece.range.first > max_offset) break;
@@ -51,11 +53,18 @@ Awaitable<Result<>> apply_locks(const Compound& compound, const state::FileKey& 
   co_return Result<>();
 }
 
-Awaitable<> apply_changed_locks(const Compound& compound) {
-  state::State& state = compound.service.state;
-  if (!state.locks_changed()) co_return;
-  for (const state::ChangedLocks& changed : state.take_changed_locks()) {
-    const auto done = co_await apply_locks(compound, changed.file, changed.range);
+}  // namespace
+
+Awaitable<Result<>> apply_locks(const Compound& compound, const state::FileKey& file,
+                                const state::ByteRange& range) {
+  co_return co_await apply(compound.service, compound.names, compound.call.worker, file, range);
+}
+
+Awaitable<> apply_changed_locks(Service& service, std::shared_ptr<const Namespace> names,
+                                storage::Worker& worker) {
+  if (!service.state.locks_changed()) co_return;
+  for (const state::ChangedLocks& changed : service.state.take_changed_locks()) {
+    const auto done = co_await apply(service, names, worker, changed.file, changed.range);
     if (!done) log::warning("a file lock could not be released: " + done.error().message());
   }
 }

@@ -9,7 +9,11 @@ namespace selvage::server::nfs4 {
 Awaitable<Result<>> write_records(const Compound& compound);
 
 /// Locks in the kernel follow those that clients have let go of.
-Awaitable<> apply_changed_locks(const Compound& compound);
+Awaitable<> apply_changed_locks(Service& service, std::shared_ptr<const Namespace> names,
+                                storage::Worker& worker);
+inline Awaitable<> apply_changed_locks(const Compound& compound) {
+  return apply_changed_locks(compound.service, compound.names, compound.call.worker);
+}
 
 /// The kernel holds what the state's locks on this range of the file are together. EAGAIN if a
 /// local process is in the way.

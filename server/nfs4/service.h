@@ -56,6 +56,7 @@ class Service {
   struct OperationCounters {
     rpc::Counter calls;
     rpc::Counter errors;
+    rpc::Histogram latency;  ///< From the end of the operation before it to its own.
   };
   std::array<OperationCounters, 76> operations;
 

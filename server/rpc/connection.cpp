@@ -54,6 +54,7 @@ Connection::Connection(Socket socket, Peer peer, storage::Worker& worker,
     : core_(std::move(core)),
       worker_(worker),
       peer_(std::move(peer)),
+      client_(core_->clients.enter(peer_.address)),
       socket_(std::move(socket)),
       in_flight_(core_->options.max_in_flight_per_connection),
       null_calls_(max_unsent_nulls),
@@ -63,6 +64,7 @@ Connection::Connection(Socket socket, Peer peer, storage::Worker& worker,
       write_progress_(now()),
       read_progress_(write_progress_),
       last_activity_(now()) {
+  peer_.client = client_.get();
   peer_.connection = core_->next_connection.fetch_add(1, std::memory_order_relaxed);
   core_->connections[worker_.index].insert(this);
 }
@@ -70,6 +72,7 @@ Connection::Connection(Socket socket, Peer peer, storage::Worker& worker,
 Connection::~Connection() {
   if (core_->options.connection_closed) core_->options.connection_closed(peer_.connection);
   core_->connections[worker_.index].erase(this);
+  core_->clients.leave(peer_.address, client_);
   core_->leave();
 }
 
@@ -81,6 +84,7 @@ Awaitable<> Connection::run() {
     status = co_await read_call(record, permits);
     if (status != ReadStatus::ok || closed_ || draining_) break;
     last_activity_ = now();
+    count_request();
     if (waited_ && peer_gone()) {
       // A late first copy must not undo what its retry on another connection did.
       core_->counters.requests_dropped.add();
@@ -100,6 +104,14 @@ Awaitable<> Connection::run() {
   }
   if (draining_ && !closed_) co_await linger();
   close(draining_ ? CloseReason::drained : reason_of(status));
+}
+
+void Connection::count_request() {
+  ClientCounters& client = *client_;
+  client.requests.add();
+  const std::uint64_t received = reader_.received();
+  client.bytes_received.add(received - std::exchange(received_counted_, received));
+  client.last_request.store(last_activity_, std::memory_order_relaxed);
 }
 
 /// Reads one call, with the right to run it. A steered payload takes its memory only with that
@@ -216,6 +228,7 @@ std::size_t Connection::gather(std::span<asio::const_buffer> buffers) const {
 
 /// The kernel has taken `count` more bytes of the queue.
 void Connection::taken(std::size_t count) {
+  client_->bytes_sent.add(count);
   sent_since_progress_ += count;
   if (sent_since_progress_ >= progress_bytes) {
     sent_since_progress_ = 0;

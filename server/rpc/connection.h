@@ -56,6 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Permits permits;
   };
 
+  void count_request();
   storage::Awaitable<ReadStatus> read_call(Record& record, Permits& permits);
   storage::Awaitable<bool> admit(Permits& permits, bool null_call);
   /// Static: parameters die in reverse order, so that the permits go before what they belong to.
@@ -73,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<Core> core_;
   storage::Worker& worker_;
   Peer peer_;
+  const std::shared_ptr<ClientCounters> client_;
   Socket socket_;
   Gate in_flight_;
   Gate null_calls_;
@@ -90,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t sent_since_progress_ = 0;
   Time write_progress_;
   std::uint64_t received_at_progress_ = 0;
+  std::uint64_t received_counted_ = 0;  ///< In the client's counters.
   Time read_progress_;
   bool stalled_ = false;  ///< At the last sweep.
   Time last_activity_;

@@ -1,6 +1,7 @@
 // What the connections of one server share.
 #pragma once
 
+#include "server/rpc/client_table.h"
 #include "server/rpc/counters.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/duplicate_request_cache.h"
@@ -34,6 +35,7 @@ struct Core {
 
   const Options options;
   Counters counters;
+  ClientTable clients;
   ProgramTable programs;
   DuplicateRequestCache duplicates;
   Dispatcher dispatcher;

@@ -4,8 +4,6 @@
 #include "storage/counters.h"
 
 #include <array>
-#include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,6 +11,7 @@
 namespace selvage::server::rpc {
 
 using storage::Counter;
+using storage::Histogram;
 
 /// Why a connection ended.
 enum class CloseReason : std::uint8_t {
@@ -29,19 +28,6 @@ enum class CloseReason : std::uint8_t {
 };
 inline constexpr std::size_t close_reasons = 10;
 std::string_view to_string(CloseReason reason);
-
-/// Microseconds by power of two: bucket 0 counts 0, bucket n counts [2^(n-1), 2^n); the last one
-/// also everything above.
-struct Histogram {
-  static constexpr std::size_t buckets = 32;
-  std::array<Counter, buckets> counts;
-
-  void add(std::chrono::microseconds value) {
-    const auto us = static_cast<std::uint64_t>(value.count() < 0 ? 0 : value.count());
-    const auto bucket = static_cast<std::size_t>(std::bit_width(us));
-    counts[bucket < buckets ? bucket : buckets - 1].add();
-  }
-};
 
 struct ProcedureCounters {
   Counter calls;

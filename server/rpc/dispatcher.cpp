@@ -123,6 +123,10 @@ DuplicateRequestCache::Key Dispatcher::key_of(const Peer& peer, const Record& re
   return key;
 }
 
+namespace {
+constexpr std::uint32_t nfs_program = 100003;
+}
+
 Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Peer peer,
                                                      Record record) {
   xdr::CallHeader header;
@@ -189,6 +193,7 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
     ticket = std::move(decision.execute);
   }
 
+  if (peer.client && header.prog == nfs_program) peer.client->used_nfs(header.vers);
   ProcedureCounters& counters = entry->counters[header.proc];
   counters.calls.add();
   const auto began = std::chrono::steady_clock::now();
@@ -203,8 +208,7 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
     reply = Reply();
     reply.status = Reply::Status::system_err;
   }
-  const auto took = std::chrono::steady_clock::now() - began;
-  counters.latency.add(std::chrono::duration_cast<std::chrono::microseconds>(took));
+  counters.latency.add(std::chrono::steady_clock::now() - began);
   if (reply.status != Reply::Status::success) counters.errors.add();
   const bool keep = reply.cacheable && reply.status != Reply::Status::garbage_args;
   outgoing = outgoing_of(header.xid, std::move(reply));

@@ -1,6 +1,7 @@
 // From a complete record to its reply: header, credential, program, procedure, duplicate requests.
 #pragma once
 
+#include "server/rpc/client_table.h"
 #include "server/rpc/counters.h"
 #include "server/rpc/duplicate_request_cache.h"
 #include "server/rpc/program_table.h"
@@ -19,7 +20,8 @@ namespace selvage::server::rpc {
 struct Peer {
   boost::asio::ip::address address;  ///< IPv4-mapped ones as IPv4.
   std::uint16_t port = 0;
-  std::uint64_t connection = 0;  ///< See Call::connection.
+  std::uint64_t connection = 0;      ///< See Call::connection.
+  ClientCounters* client = nullptr;  ///< Of the address; may be null.
 };
 
 /// A reply without its record mark: `kept`, or `header` and `results` one after the other.

@@ -171,13 +171,15 @@ void DuplicateRequestCache::evict(Shard& shard, Clock::time_point now) {
   }
 }
 
-std::size_t DuplicateRequestCache::finished() const {
-  std::size_t count = 0;
+DuplicateRequestCache::Gauges DuplicateRequestCache::gauges() const {
+  Gauges gauges;
+  gauges.bytes_limit = options_.max_bytes;
   for (const Shard& shard : *shards_) {
     const std::lock_guard lock(shard.mutex);
-    count += shard.finished.size();
+    gauges.entries += shard.finished.size();
+    gauges.bytes += shard.bytes;
   }
-  return count;
+  return gauges;
 }
 
 void DuplicateRequestCache::stop() {

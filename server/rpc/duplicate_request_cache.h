@@ -98,8 +98,12 @@ class DuplicateRequestCache {
   /// SipHash under a key of this process.
   std::uint64_t checksum(std::span<const std::byte> bytes) const;
 
-  /// Finished calls held now.
-  std::size_t finished() const;
+  struct Gauges {
+    std::size_t entries = 0;  ///< Finished calls held now.
+    std::size_t bytes = 0;    ///< Of those.
+    std::size_t bytes_limit = 0;
+  };
+  Gauges gauges() const;
 
   /// Sends all waiters and later ones away.
   void stop();

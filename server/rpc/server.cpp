@@ -202,6 +202,15 @@ std::uint16_t Server::port() const {
   return acceptors_.empty() ? std::uint16_t{0} : acceptors_.front()->local_endpoint().port();
 }
 
+Server::Gauges Server::gauges() const {
+  Gauges gauges;
+  gauges.connections_limit = core_->options.max_connections;
+  gauges.in_flight = core_->requests.in_use();
+  gauges.in_flight_limit = core_->options.max_in_flight;
+  gauges.duplicates = core_->duplicates.gauges();
+  return gauges;
+}
+
 void Server::start() {
   if (started_) return;
   started_ = true;

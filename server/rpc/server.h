@@ -52,6 +52,15 @@ class Server {
   bool drain(std::chrono::milliseconds deadline);
 
   const Counters& counters() const { return core_->counters; }
+  /// What is held now, and the bounds. Any thread.
+  struct Gauges {
+    std::size_t connections_limit = 0;
+    std::size_t in_flight = 0;
+    std::size_t in_flight_limit = 0;
+    DuplicateRequestCache::Gauges duplicates;
+  };
+  Gauges gauges() const;
+  const ClientTable& clients() const { return core_->clients; }
   const ProgramTable& programs() const { return core_->programs; }
 
  private:

@@ -6,11 +6,22 @@
 #include "storage/local/open_file_table.h"
 #include "storage/local/read_engine.h"
 #include "storage/local/write_engine.h"
+#include "storage/probes.h"
 #include "storage/write_plan.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace selvage::storage {
 namespace {
@@ -123,7 +134,9 @@ Awaitable<Result<ReadResult>> DataPath::read(Caller caller, ObjectId id, std::ui
                                              std::uint32_t count, ReadMemory memory) {
   DataCounters& counters = impl_->context.counters;
   counters.reads.add();
+  const auto began = std::chrono::steady_clock::now();
   auto result = co_await impl_->read(caller, id, offset, count, memory);
+  counters.read_latency.add(std::chrono::steady_clock::now() - began);
   if (result.has_value()) {
     counters.read_bytes.add(result->data.size());
   } else {
@@ -178,6 +191,8 @@ Awaitable<Result<WriteResult>> DataPath::Impl::assemble(Worker& worker, OpenFile
   const WritePlan plan =
       plan_write(request.offset, request.data.size(), address, file.alignment(), policy);
   context.counters.writes_by_reason[static_cast<std::size_t>(plan.reason)].add();
+  SELVAGE_PROBE(write_plan, file.key(), request.offset, request.data.size(),
+                static_cast<unsigned>(plan.reason), static_cast<unsigned>(plan.bounce), &combiner);
   std::span<const std::byte> data = request.data;
   std::optional<AlignedMemory> copy;
   if (plan.bounce) {
@@ -204,7 +219,9 @@ Awaitable<Result<WriteResult>> DataPath::write(Caller caller, ObjectId id, Write
   DataCounters& counters = impl_->context.counters;
   counters.writes.add();
   counters.stable_asked[index_of(request.stability)].add();
+  const auto began = std::chrono::steady_clock::now();
   const auto result = co_await impl_->write(caller, id, request);
+  counters.write_latency.add(std::chrono::steady_clock::now() - began);
   if (result.has_value()) {
     counters.write_bytes.add(result->count);
     counters.stable_reached[index_of(result->committed)].add();
@@ -253,8 +270,73 @@ Awaitable<Result<CommitResult>> DataPath::Impl::commit(Caller caller, const Obje
 
 Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, ObjectId id, std::uint64_t offset,
                                                  std::uint32_t count) {
-  impl_->context.counters.commits.add();
-  co_return co_await impl_->commit(caller, id, offset, count);
+  DataCounters& counters = impl_->context.counters;
+  counters.commits.add();
+  const auto began = std::chrono::steady_clock::now();
+  auto result = co_await impl_->commit(caller, id, offset, count);
+  counters.commit_latency.add(std::chrono::steady_clock::now() - began);
+  co_return result;
+}
+
+DataGauges DataPath::gauges() const {
+  const DataContext& context = impl_->context;
+  const auto boundary = context.tracker.gauges();
+  DataGauges gauges;
+  gauges.open_files = impl_->table.size();
+  gauges.open_files_limit = context.options.max_open_files;
+  gauges.edge_bytes = context.edge_budget.bytes();
+  gauges.edge_bytes_limit = context.edge_budget.max_bytes();
+  gauges.boundary_pages = boundary.pages;
+  gauges.boundary_pages_in_flight = boundary.in_flight;
+  gauges.boundary_pages_limit = context.options.max_boundary_pages;
+  return gauges;
+}
+
+namespace {
+
+std::string path_of(int fd) {
+  std::array<char, 4096> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+}  // namespace
+
+std::vector<FileEdges> DataPath::edges(std::size_t most) const {
+  const auto tracked = impl_->context.tracker.pages_by_file();
+  std::vector<std::pair<FileEdges, std::shared_ptr<OpenFile>>> found;
+  for (const auto& file : impl_->table.files()) {
+    FileEdges edges;
+    edges.key = file->key();
+    if (const auto combiner = file->combiner()) {
+      const auto held = combiner->held();
+      edges.assembled = true;
+      edges.pages = held.pages;
+      edges.dirty_bytes = held.dirty_bytes;
+    } else if (const auto pages = tracked.find(file->key()); pages != tracked.end()) {
+      edges.pages = pages->second.pages;
+      edges.in_flight = pages->second.in_flight;
+    }
+    if (edges.pages > 0) found.emplace_back(std::move(edges), file);
+  }
+  std::ranges::sort(found, std::ranges::greater(), [](const auto& one) { return one.first.pages; });
+  if (found.size() > most) found.resize(most);
+  std::vector<FileEdges> all;
+  for (auto& [edges, file] : found) {
+    const auto open = file->descriptors();
+    struct stat status{};
+    if (open && ::fstat(open->buffered, &status) == 0) {
+      edges.fileid = status.st_ino;
+      edges.path = path_of(open->buffered);
+    }
+    all.push_back(std::move(edges));
+  }
+  return all;
+}
+
+Awaitable<Result<>> DataPath::sync(Worker& worker) {
+  co_return co_await impl_->table.sync_all(worker);
 }
 
 Awaitable<Result<>> DataPath::close(Worker& worker) {

@@ -36,6 +36,10 @@ class DataPath {
   Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId id, std::uint64_t offset,
                                          std::uint32_t count);
 
+  DataGauges gauges() const;
+  std::vector<FileEdges> edges(std::size_t most) const;
+  Awaitable<Result<>> sync(Worker& worker);
+
   /// Ends the background work, then syncs and closes every file. Returns the first error. Once.
   Awaitable<Result<>> close(Worker& worker);
 

@@ -173,6 +173,18 @@ Awaitable<Result<CommitResult>> LocalFileSystem::commit(Caller caller, ObjectId 
   return impl_->data.commit(caller, file, offset, count);
 }
 
+DataGauges LocalFileSystem::gauges() const {
+  return impl_->data.gauges();
+}
+
+std::vector<FileEdges> LocalFileSystem::edges(std::size_t most) const {
+  return impl_->data.edges(most);
+}
+
+Awaitable<Result<>> LocalFileSystem::sync(Worker& worker) {
+  return impl_->data.sync(worker);
+}
+
 Awaitable<Result<>> LocalFileSystem::close(Worker& worker) {
   return impl_->data.close(worker);
 }

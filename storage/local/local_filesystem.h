@@ -27,6 +27,8 @@ class LocalFileSystem final : public FileSystem {
 
   ObjectId root() const override;
   const DataCounters& counters() const override;
+  DataGauges gauges() const override;
+  std::vector<FileEdges> edges(std::size_t most) const override;
 
   Awaitable<Result<Attributes>> getattr(Caller caller, ObjectId object) override;
   Awaitable<Result<Attributes>> setattr(Caller caller, ObjectId object, SetAttributes set,
@@ -68,6 +70,7 @@ class LocalFileSystem final : public FileSystem {
                                      SeekTo what) override;
   Awaitable<Result<>> lock_range(Worker& worker, ObjectId file, std::uint64_t offset,
                                  std::uint64_t length, KernelLock lock) override;
+  Awaitable<Result<>> sync(Worker& worker) override;
   Awaitable<Result<>> close(Worker& worker) override;
 
  private:

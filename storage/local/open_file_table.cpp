@@ -245,7 +245,25 @@ Awaitable<Result<>> OpenFileTable::close_all(Worker& worker) {
   co_return first;
 }
 
-std::vector<std::shared_ptr<OpenFile>> OpenFileTable::files() {
+std::size_t OpenFileTable::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+Awaitable<Result<>> OpenFileTable::sync_all(Worker& worker) {
+  Result<> first;
+  for (const auto& file : files()) {
+    const auto assembling = file->combiner();
+    if (!file->unsynced() && !(assembling && assembling->busy())) continue;
+    const auto synced = co_await file->sync(worker, SyncKind::all, 0, 0);
+    if (synced.has_value()) continue;
+    file->keep_error(synced.error());
+    if (first.has_value()) first = synced.error();
+  }
+  co_return first;
+}
+
+std::vector<std::shared_ptr<OpenFile>> OpenFileTable::files() const {
   std::vector<std::shared_ptr<OpenFile>> all;
   const std::lock_guard lock(mutex_);
   all.reserve(entries_.size());

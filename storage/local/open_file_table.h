@@ -41,7 +41,11 @@ class OpenFileTable final : public FileTable {
   Awaitable<Result<>> close_all(Worker& worker);
 
   /// All files in the table, at this moment.
-  std::vector<std::shared_ptr<OpenFile>> files();
+  std::vector<std::shared_ptr<OpenFile>> files() const;
+  std::size_t size() const;
+
+  /// FileSystem::sync().
+  Awaitable<Result<>> sync_all(Worker& worker);
 
  private:
   struct Entry {
@@ -61,7 +65,7 @@ class OpenFileTable final : public FileTable {
   void remove(const std::shared_ptr<OpenFile>& file);
 
   DataContext& context_;
-  std::mutex mutex_;  // Never held across I/O.
+  mutable std::mutex mutex_;  // Never held across I/O.
   Entries entries_;
   std::unordered_map<ObjectId, Entries::iterator, ObjectIdHash> by_id_;
   bool closed_ = false;

@@ -1,6 +1,7 @@
 #include "storage/local/write_engine.h"
 #include "storage/page_order.h"
 #include "storage/page_range.h"
+#include "storage/probes.h"
 #include "storage/rwf.h"
 #include "storage/write_plan.h"
 
@@ -18,6 +19,11 @@ using Clock = std::chrono::steady_clock;
 
 // Above this many runs the system calls of dropping pages are work for the pool.
 constexpr std::size_t runs_dropped_inline = 4;
+
+/// For probes: bytes, or -errno.
+long probe_result(const Result<std::size_t>& result) {
+  return result.has_error() ? -result.error().value() : static_cast<long>(*result);
+}
 
 /// A segment whose pages the boundary tracker watches.
 struct Tracked {
@@ -96,6 +102,8 @@ Awaitable<Result<std::size_t>> SplitEngine::write(Worker& worker, OpenFile& file
   const WritePlan plan =
       plan_write(request.offset, request.data.size(), address, file.alignment(), policy);
   context_.counters.writes_by_reason[static_cast<std::size_t>(plan.reason)].add();
+  SELVAGE_PROBE(write_plan, file.key(), request.offset, request.data.size(),
+                static_cast<unsigned>(plan.reason), static_cast<unsigned>(plan.bounce), 0);
   if (plan.reason == PlanReason::no_alignment) context_.counters.direct_fallbacks.add();
 
   TrackedSegments tracked;
@@ -154,11 +162,15 @@ Awaitable<Result<std::size_t>> SplitEngine::put_segments(Worker& worker, OpenFil
         auto claim = context_.tracker.ask(file.key(), plan.page_size, segment.offset,
                                           segment.length, Clock::now());
         context_.counters.boundary_asked.add(claim.boundary_pages());
+        SELVAGE_PROBE(edge_ask, file.key(), segment.offset, segment.length, claim.boundary_pages(),
+                      claim.completing_pages());
         watched = &tracked.add(segment, std::move(claim));
       }
       written = co_await put(worker, file, segment, data, false);
       if (watched != nullptr && written.has_value()) watched->written = *written;
     }
+    SELVAGE_PROBE(segment, file.key(), segment.offset, segment.length,
+                  static_cast<unsigned>(segment.kind), probe_result(written));
     if (written.has_error()) co_return written.error();
     reached += *written;
     if (*written < segment.length) break;
@@ -226,6 +238,10 @@ std::vector<cache::PageRun> SplitEngine::release(OpenFile& file, TrackedSegments
   const auto now = Clock::now();
   for (Tracked& part : tracked.all()) {
     const auto runs = context_.tracker.release(std::move(part.claim), part.written, outcome, now);
+    std::uint64_t complete_bytes = 0;
+    for (const cache::PageRun& run : runs) complete_bytes += run.length;
+    SELVAGE_PROBE(edge_release, file.key(), part.segment.offset, part.written,
+                  static_cast<unsigned>(outcome), complete_bytes);
     context_.counters.boundary_completed.add(boundaries_in(runs, part.segment, file.page_size()));
     complete.insert(complete.end(), runs.begin(), runs.end());
   }

@@ -152,7 +152,7 @@ TEST(RpcDuplicates, BoundedByEntries) {
   for (std::uint32_t xid = 0; xid < 5000; ++xid) {
     cache.begin(key_of(xid)).execute.finish(answer_of(10), true);
   }
-  EXPECT_LE(cache.finished(), 160U);
+  EXPECT_LE(cache.gauges().entries, 160U);
   // The latest is there, the first is gone.
   EXPECT_TRUE(cache.begin(key_of(4999)).answer);
   EXPECT_TRUE(cache.begin(key_of(0)).execute);
@@ -166,8 +166,8 @@ TEST(RpcDuplicates, BoundedByBytes) {
   for (std::uint32_t xid = 0; xid < 5000; ++xid) {
     cache.begin(key_of(xid)).execute.finish(answer_of(1000), true);
   }
-  EXPECT_LE(cache.finished() * 1000, 160000U);
-  EXPECT_GE(cache.finished(), 16U);
+  EXPECT_LE(cache.gauges().entries * 1000, 160000U);
+  EXPECT_GE(cache.gauges().entries, 16U);
   // One answer over the bound is not kept, and pushes everything of its shard out at most.
   cache.begin(key_of(9999)).execute.finish(answer_of(1 << 20), true);
   EXPECT_TRUE(cache.begin(key_of(9999)).execute);
