@@ -1,6 +1,7 @@
 #include "server/config.h"
 
 #include "server/config.pb.h"
+#include "server/endpoint.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -240,6 +241,18 @@ Parsed<Settings> to_settings(const config::Config& from, const TextFormat::Parse
     }
     to.nfs4_domain = from.nfs4_domain();
   }
+  if (from.has_metrics()) {
+    auto address = parse_endpoint(from.metrics());
+    if (!address) return error_at(at("metrics", -1), "metrics: " + address.error().message);
+    to.metrics = *address;
+  }
+  if (from.has_control_socket()) {
+    if (!from.control_socket().starts_with('/') && from.control_socket() != "none") {
+      return error_at(at("control_socket", -1), "control_socket: must be an absolute path or none");
+    }
+    to.control_socket = from.control_socket();
+  }
+  if (from.has_control_group()) to.control_group = from.control_group();
   const auto* exports = type->FindFieldByName("export");
   for (int i = 0; i < from.export__size(); ++i) {
     const int export_line = line_of(&tree, type, "export", i, 0);
@@ -430,6 +443,10 @@ Parsed<Config> combine(Settings file, Settings command_line) {
   if (command_line.grace_time) config.grace_time = *command_line.grace_time;
   if (file.nfs4_domain) config.nfs4_domain = *file.nfs4_domain;
   if (command_line.nfs4_domain) config.nfs4_domain = *command_line.nfs4_domain;
+  if (file.control_socket) config.control_socket = *file.control_socket;
+  if (command_line.control_socket) config.control_socket = *command_line.control_socket;
+  if (file.control_group) config.control_group = *file.control_group;
+  config.metrics = command_line.metrics ? command_line.metrics : file.metrics;
 
   config.exports = std::move(file.exports);
   std::move(command_line.exports.begin(), command_line.exports.end(),

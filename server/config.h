@@ -5,6 +5,7 @@
 #include "storage/local/export_options.h"
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/system/result.hpp>
 
 #include <cstdint>
@@ -50,6 +51,9 @@ struct Settings {
   std::optional<std::uint32_t> lease_time;  ///< Seconds.
   std::optional<std::uint32_t> grace_time;
   std::optional<std::string> nfs4_domain;
+  std::optional<boost::asio::ip::tcp::endpoint> metrics;
+  std::optional<std::string> control_socket;
+  std::optional<std::string> control_group;
   std::vector<ExportConfig> exports;
 };
 
@@ -62,6 +66,9 @@ struct Config {
   std::uint32_t lease_time = 90;  ///< Seconds.
   std::uint32_t grace_time = 90;
   std::string nfs4_domain;  ///< Empty: owners and groups are numbers.
+  std::optional<boost::asio::ip::tcp::endpoint> metrics;  ///< Where to serve them.
+  std::string control_socket;                             ///< Path; "none"; empty: the default.
+  std::string control_group;                              ///< Empty: root alone.
   std::vector<ExportConfig> exports;
 };
 

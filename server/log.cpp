@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -30,9 +31,24 @@ std::string_view name(Level level) {
   return "";
 }
 
+std::atomic<Level> threshold{Level::info};
+
 }  // namespace
 
+void set_threshold(Level level) {
+  threshold.store(level, std::memory_order_relaxed);
+}
+
+std::optional<Level> parse_level(std::string_view name) {
+  if (name == "error") return Level::error;
+  if (name == "warning") return Level::warning;
+  if (name == "notice") return Level::notice;
+  if (name == "info") return Level::info;
+  return std::nullopt;
+}
+
 void write(Level level, std::string_view text) {
+  if (level > threshold.load(std::memory_order_relaxed)) return;
   static const bool journal = standard_error_is_journal();
   std::string line;
   if (journal) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace selvage::server::log {
@@ -13,6 +14,10 @@ enum class Level : std::uint8_t { error = 3, warning = 4, notice = 5, info = 6 }
 /// starts with "<level>". Control characters in the text are replaced: parts of it may come from
 /// clients. Any thread.
 void write(Level level, std::string_view text);
+
+/// What is below is not written. At first: info. Any thread.
+void set_threshold(Level level);
+std::optional<Level> parse_level(std::string_view name);
 
 inline void error(std::string_view text) {
   write(Level::error, text);

@@ -1,5 +1,6 @@
 // selvaged: reads what it is told, serves until SIGTERM or SIGINT, and ends in order.
 #include "server/config.h"
+#include "server/endpoint.h"
 #include "server/log.h"
 #include "server/options.h"
 #include "server/server.h"
@@ -60,12 +61,13 @@ void announce(const Server& server) {
       log::warning(text);
     }
   }
+  if (const auto metrics = server.metrics()) {
+    log::info("metrics on http://" + to_text(*metrics) + "/metrics");
+  }
+  if (!server.control_socket().empty()) log::info("control socket " + server.control_socket());
   std::string where;
   for (const auto& endpoint : server.endpoints()) {
-    const auto address = endpoint.address().to_string();
-    where += where.empty() ? " " : ", ";
-    where += endpoint.address().is_v6() ? "[" + address + "]" : address;
-    where += ":" + std::to_string(endpoint.port());
+    where += (where.empty() ? " " : ", ") + to_text(endpoint);
   }
   log::notice("version " SELVAGE_VERSION " ready on" + where);
   const auto status = "READY=1\nSTATUS=Serving " + std::to_string(exports->all().size()) +
@@ -96,7 +98,9 @@ int run(const Config& config) {
   const auto signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   prepare_process();
-  auto started = Server::start(config);
+  ServerHooks hooks;
+  hooks.drain = [] { ::kill(::getpid(), SIGTERM); };
+  auto started = Server::start(config, std::move(hooks));
   if (!started) {
     log::error(started.error().message);
     return exit_failure;

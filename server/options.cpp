@@ -1,5 +1,7 @@
 #include "server/options.h"
 
+#include "server/endpoint.h"
+
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
@@ -51,6 +53,8 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   std::uint32_t lease_time = 0;
   std::uint32_t grace_time = 0;
   std::string nfs4_domain;
+  std::string metrics;
+  std::string control_socket;
   bool check = false;
   bool version = false;
 
@@ -82,6 +86,10 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   auto* threads_option = app.add_option("--threads", threads, "Worker threads; default: CPUs")
                              ->type_name("N")
                              ->check(CLI::Range(1, 256));
+  app.add_option("--metrics", metrics, "Where Prometheus gets metrics; default: nowhere")
+      ->type_name("ADDR:PORT");
+  app.add_option("--control-socket", control_socket, "Socket for selvagectl, or none")
+      ->type_name("PATH");
   app.add_flag("--check", check, "Check the configuration, say OK or what is wrong, and exit");
   app.add_flag("--version", version, "Print the version and exit");
 
@@ -117,6 +125,16 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   if (!nfs4_domain.empty()) {
     if (!is_nfs4_domain(nfs4_domain)) return ConfigError{"--nfs4-domain: not a domain"};
     settings.nfs4_domain = nfs4_domain;
+  }
+  if (!metrics.empty()) {
+    auto address = parse_endpoint(metrics);
+    if (!address) return ConfigError{"--metrics: " + address.error().message};
+    settings.metrics = *address;
+  }
+  if (control_socket == "none") {
+    settings.control_socket = control_socket;
+  } else if (!control_socket.empty()) {
+    settings.control_socket = std::filesystem::absolute(control_socket).string();
   }
   if (!state_dir.empty()) settings.state_dir = std::filesystem::absolute(state_dir).string();
   for (const auto& argument : exports) {

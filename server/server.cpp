@@ -1,5 +1,8 @@
 #include "server/server.h"
 
+#include "server/control/commands.h"
+#include "server/control/listener.h"
+#include "server/exporter/exporter.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/mount3/program.h"
@@ -23,6 +26,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -78,32 +82,6 @@ storage::Awaitable<storage::Result<>> close_one(storage::FileSystem& filesystem,
   co_return co_await filesystem.close(worker);
 }
 
-std::string_view name(storage::IoMode mode) {
-  switch (mode) {
-    case storage::IoMode::buffered:
-      return "buffered";
-    case storage::IoMode::dontcache:
-      return "dontcache";
-    case storage::IoMode::direct:
-      break;
-  }
-  return "direct";
-}
-
-std::string_view name(storage::EdgeMode mode) {
-  switch (mode) {
-    case storage::EdgeMode::buffered:
-      return "buffered";
-    case storage::EdgeMode::dontcache:
-      return "dontcache";
-    case storage::EdgeMode::pagecache:
-      return "pagecache";
-    case storage::EdgeMode::assemble:
-      break;
-  }
-  return "assemble";
-}
-
 std::string_view name(Squash squash) {
   switch (squash) {
     case Squash::all:
@@ -137,6 +115,7 @@ struct Server::Impl {
 
   Parsed<std::shared_ptr<const ExportTable>> open_exports(const Config& config);
   std::optional<ConfigError> listen(const Config& config);
+  std::optional<ConfigError> open_control(const Config& config, std::function<void()> drain);
   bool close_files(bool drained);
 
   // Destroyed last to first: the front end, the programs' services, the exports, the threads.
@@ -146,6 +125,11 @@ struct Server::Impl {
   std::optional<mount3::Service> mount3;
   std::unique_ptr<nfs4::Part> nfs4;
   std::optional<rpc::Server> rpc;
+  std::unique_ptr<Exporter> exporter;
+  std::optional<control::Commands> commands;
+  std::unique_ptr<control::Listener> control;
+  std::string control_socket;
+  std::optional<ip::tcp::endpoint> metrics;
   bool stopped = false;
 };
 
@@ -186,6 +170,31 @@ std::optional<ConfigError> Server::Impl::listen(const Config& config) {
   }
   return ConfigError{"cannot listen on port " + std::to_string(config.port) + " of " + where +
                      ": " + listening.error().message()};
+}
+
+std::optional<ConfigError> Server::Impl::open_control(const Config& config,
+                                                      std::function<void()> drain) {
+  if (config.control_socket == "none") return std::nullopt;
+  control::Listener::Options options{config.control_socket, config.control_group};
+  if (options.path.empty()) {
+    const char* runtime_dir = std::getenv("RUNTIME_DIRECTORY");
+    const bool given = runtime_dir != nullptr && *runtime_dir != 0;
+    options.path = (given ? std::string(runtime_dir) : config.state_dir) + "/control.sock";
+  }
+  const Insight insight{exports, *rpc, runtime, nfs4->service()};
+  commands.emplace(insight, *nfs4, rpc->endpoints(), metrics,
+                   control::Commands::Hooks{std::move(drain), {}});
+  const auto run = [this](const control::Request& request) { return commands->run(request); };
+  auto started = control::Listener::start(options, run);
+  if (started) {
+    control = std::move(*started);
+    control_socket = options.path;
+    return std::nullopt;
+  }
+  if (!config.control_socket.empty()) return started.error();
+  // Not asked for: the server is of use without it.
+  log::warning(started.error().message + ": selvagectl will not reach this server");
+  return std::nullopt;
 }
 
 bool Server::Impl::close_files(bool drained) {
@@ -247,6 +256,14 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
       std::min(hooks.rpc.max_connections, std::max<std::size_t>(descriptor_limit() / 4, 16));
   impl->rpc.emplace(impl->runtime, programs, hooks.rpc);
   if (auto error = impl->listen(config)) return *error;
+  if (config.metrics) {
+    const Insight insight{impl->exports, *impl->rpc, impl->runtime, impl->nfs4->service()};
+    auto exporter = Exporter::start(*config.metrics, insight);
+    if (!exporter) return exporter.error();
+    impl->exporter = std::move(*exporter);
+    impl->metrics = ip::tcp::endpoint(config.metrics->address(), impl->exporter->port());
+  }
+  if (auto error = impl->open_control(config, std::move(hooks.drain))) return *error;
   impl->rpc->start();
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -257,6 +274,14 @@ std::uint16_t Server::port() const {
 
 std::vector<ip::tcp::endpoint> Server::endpoints() const {
   return impl_->rpc->endpoints();
+}
+
+std::optional<ip::tcp::endpoint> Server::metrics() const {
+  return impl_->metrics;
+}
+
+const std::string& Server::control_socket() const {
+  return impl_->control_socket;
 }
 
 std::shared_ptr<const ExportTable> Server::exports() const {
@@ -273,8 +298,10 @@ std::string Server::counters() const {
 
 bool Server::stop() {
   if (std::exchange(impl_->stopped, true)) return true;
+  impl_->control.reset();
   const bool drained = impl_->rpc->drain(drain_deadline);
   if (!drained) log::error("requests were still in progress when their time was up");
+  impl_->exporter.reset();
   impl_->nfs4->stop();
   const bool closed = impl_->close_files(drained);
   impl_->runtime.stop();
@@ -291,10 +318,10 @@ std::string describe(const Export& one) {
     text += one.config.clients[i].text();
   }
   text += " squash=" + std::string(name(one.config.squash));
-  text += " read=" + std::string(name(options.read));
-  text += " write=" + std::string(name(options.write));
+  text += " read=" + std::string(to_string(options.read));
+  text += " write=" + std::string(to_string(options.write));
   if (options.write == storage::IoMode::direct)
-    text += " edges=" + std::string(name(options.edges));
+    text += " edges=" + std::string(to_string(options.edges));
   if (!options.sync) text += " sync=no: a crash may lose acknowledged names and attributes";
   return text;
 }

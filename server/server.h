@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ServerHooks {
   bool use_io_uring = true;
   std::uint64_t buffer_bytes = 0;  ///< 0: up to 1 GiB, at most a quarter of the memory.
   rpc::Options rpc;
+  /// For the control socket: see control::Commands::Hooks.
+  std::function<void()> drain;
 };
 
 /// Serves from start() to stop(). All calls from one thread that is not a worker's.
@@ -46,6 +49,10 @@ class Server {
   /// The port of the first address.
   std::uint16_t port() const;
   std::vector<boost::asio::ip::tcp::endpoint> endpoints() const;
+  /// Where metrics are served, with the port chosen; nullopt: nowhere.
+  std::optional<boost::asio::ip::tcp::endpoint> metrics() const;
+  /// The control socket's path; empty: there is none.
+  const std::string& control_socket() const;
   std::shared_ptr<const ExportTable> exports() const;
   bool io_uring_active() const;
 

@@ -1,0 +1,49 @@
+#include "server/exporter/exporter.h"
+
+#include "server/endpoint.h"
+
+#include <prometheus/exposer.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace selvage::server {
+
+struct Exporter::Impl {
+  Impl(std::vector<std::string> options, const Insight& insight)
+      : collector(std::make_shared<Collector>(insight)), exposer(std::move(options)) {
+    exposer.RegisterCollectable(collector);
+  }
+
+  std::shared_ptr<Collector> collector;
+  prometheus::Exposer exposer;
+};
+
+Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Exporter::~Exporter() = default;
+
+Parsed<std::unique_ptr<Exporter>> Exporter::start(const boost::asio::ip::tcp::endpoint& address,
+                                                  const Insight& insight) {
+  const std::string where = to_text(address);
+  // Everything else of the web server is off: no files, no scripts.
+  std::vector<std::string> options{"listening_ports",    where,  "num_threads",       "2",
+                                   "request_timeout_ms", "5000", "enable_keep_alive", "no"};
+  try {
+    auto impl = std::make_unique<Impl>(std::move(options), insight);
+    return std::unique_ptr<Exporter>(new Exporter(std::move(impl)));
+  } catch (const std::exception&) {
+    // The web server does not say why.
+    return ConfigError{"cannot serve metrics on " + where +
+                       ": the address is not to be had, or the port is taken"};
+  }
+}
+
+std::uint16_t Exporter::port() const {
+  const auto ports = impl_->exposer.GetListeningPorts();
+  return ports.empty() ? std::uint16_t{0} : static_cast<std::uint16_t>(ports.front());
+}
+
+}  // namespace selvage::server
