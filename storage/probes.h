@@ -9,9 +9,11 @@
 //   edge_release(file, offset, written, outcome, complete)   outcome: cache::Outcome; complete:
 //                                          bytes of pages that are complete and may leave the page
 //                                          cache
-//   batch(combiner, number, requests, waiting, runs, whole, partial, reads, tails)   as planned:
-//                                          requests in it, waiting for one more; O_DIRECT writes;
-//                                          edge pages written whole, partial, read first; tails
+//   batch(combiner, number, requests, waiting, runs, tails)   as planned: requests in it, waiting
+//                                          for one more; O_DIRECT writes; buffered ends of file
+//   batch_pages(combiner, number, whole, partial, reads)   of the same batch: edge pages written
+//                                          whole, before they were whole, read from the device
+//                                          first
 //   sync_begin(queue, kind, requests), sync_end(queue, errno)   queue: of the file or
 //                                          directory, or its combiner
 //
@@ -21,5 +23,6 @@
 #define SDT_USE_VARIADIC 1
 #include <sys/sdt.h>
 
-/// Up to 12 integers or pointers; each is evaluated even when nobody listens.
+/// Up to 6 integers or pointers (bpftrace knows no more); each is evaluated even when nobody
+/// listens.
 #define SELVAGE_PROBE(name, ...) STAP_PROBEV(selvage, name, __VA_ARGS__)

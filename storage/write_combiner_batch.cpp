@@ -65,8 +65,9 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   counters_.pages_read.add(batch.plan.reads.size());
   counters_.tails.add(batch.plan.tails.size());
   SELVAGE_PROBE(batch, this, batch_number_, batch.requests.size(), batch.waiting.size(),
-                batch.plan.runs.size() + batch.plan.padded.size(), batch.plan.whole.size(),
-                batch.plan.partial.size(), batch.plan.reads.size(), batch.plan.tails.size());
+                batch.plan.runs.size() + batch.plan.padded.size(), batch.plan.tails.size());
+  SELVAGE_PROBE(batch_pages, this, batch_number_, batch.plan.whole.size(),
+                batch.plan.partial.size(), batch.plan.reads.size());
 
   co_await read_missing(worker, batch);
   std::uint64_t end = 0;
