@@ -119,6 +119,11 @@ bool Part::evict(std::uint64_t client) {
   boost::asio::co_spawn(worker.context, apply_changed_locks(service, service.names(), worker),
                         boost::asio::use_future)
       .get();
+  // After a restart it must not reclaim what others may have got by then.
+  const auto written = service.state.write_records();
+  if (!written) {
+    log::error("NFSv4 client records could not be written: " + written.error().message());
+  }
   return true;
 }
 
