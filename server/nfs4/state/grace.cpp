@@ -44,7 +44,7 @@ bool Grace::due(Clock::time_point now) const {
   if (incomplete_ == 0) return true;
   if (now < until_) return false;
   // Nobody heard of for longer than this: nobody is reclaiming any more.
-  const Clock::duration pause = lease_ / 4;
+  const Clock::duration pause = lease_ / 2;
   return now - last_heard_ > pause || now >= until_ + 3 * lease_;
 }
 
