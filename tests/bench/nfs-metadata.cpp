@@ -17,6 +17,7 @@
 #include <cstring>
 #include <latch>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -150,7 +151,8 @@ class Connection {
   }
 
   int fd_ = -1;
-  std::uint32_t xid_ = 0;
+  // The server would take a call with an xid of an earlier run for its repetition.
+  std::uint32_t xid_ = std::random_device{}();
   std::string credential_;
 };
 
