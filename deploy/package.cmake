@@ -5,7 +5,7 @@ set(CPACK_PACKAGE_VENDOR selvage)
 set(CPACK_PACKAGE_CONTACT "selvage <root@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/deploy/strip.cmake)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 
@@ -45,4 +45,6 @@ install(PROGRAMS ${scripts} DESTINATION share/selvage/bpftrace)
 # Of a package alone: `cmake --install` touches nothing outside of its prefix.
 install(FILES ${deploy}/selvage.conf.example RENAME selvage.conf DESTINATION /etc/selvage
         COMPONENT package EXCLUDE_FROM_ALL)
+# What is packed is what was built: cpack builds nothing, least of all tests.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 include(CPack)
