@@ -172,6 +172,9 @@ def setclientid(verifier, name):
 def setclientid_confirm(client, verifier): return op(36, u64(client), verifier)
 
 
+def bind_conn_to_session(session, direction): return op(41, session, u32(direction, 0))
+
+
 def exchange_id(verifier, name, flags=0, protect=0):
     return op(42, verifier, opaque(name), u32(flags, protect, 0))
 
@@ -275,6 +278,7 @@ def parse(r, number, status):
         33: lambda: {"flavors": [r.u32() for _ in range(r.u32())]},
         35: lambda: {"client": r.u64(), "confirm": r.take(8)},
         38: lambda: {"count": r.u32(), "committed": r.u32(), "verifier": r.take(8)},
+        41: lambda: {"session": r.take(16), "direction": r.u32(), "rdma": r.u32()},
         42: lambda: parse_exchange_id(r),
         43: lambda: parse_create_session(r),
         52: lambda: {"flavors": [r.u32() for _ in range(r.u32())]},
