@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xdr/nfs3.h"
+#include "xdr/nfs4_ops.h"
 #include "xdr/types.h"
 
 #include <boost/pfr.hpp>
@@ -83,7 +84,9 @@ class Generator {
 
   template <class T, std::uint32_t Max>
   void fill(List<T, Max>& value) {
-    value.items.resize(below(4) == 0 ? Max : below(Max + 1));
+    // Long lists of large items would be all there is.
+    constexpr std::uint32_t most = std::min<std::uint32_t>(Max, 64);
+    value.items.resize(below(4) == 0 ? most : below(most + 1));
     for (T& item : value.items) fill(item);
   }
 
@@ -99,7 +102,8 @@ class Generator {
     using U = Union<D, Arms...>;
     const std::size_t wanted = below(sizeof...(Arms));
     std::vector<D> tags;
-    for (const std::uint32_t number : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 13U, 70U, 10001U, 10008U}) {
+    for (const std::uint32_t number :
+         {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 13U, 70U, 10001U, 10008U, 10010U, 10017U}) {
       const D tag = static_cast<D>(number);
       if (representable(tag) && U::arm(tag) == wanted) tags.push_back(tag);
     }
@@ -116,6 +120,8 @@ class Generator {
  private:
   /// Whether the reference's enum, which has no fixed type, may hold it.
   static bool representable(ftype3 tag) { return tag < 8; }
+  static bool representable(nfs_ftype4 tag) { return tag < 16; }
+  static bool representable(why_no_delegation4 tag) { return tag < 16; }
   static bool representable(auto) { return true; }
 
   std::uint64_t number() {
@@ -129,7 +135,8 @@ class Generator {
     }
   }
   std::uint32_t length(std::uint32_t max) {
-    return below(16) == 0 ? max : below(std::min<std::uint32_t>(max, 70) + 1);
+    const std::uint32_t most = std::min<std::uint32_t>(max, 4096);
+    return below(16) == 0 ? most : below(std::min<std::uint32_t>(max, 70) + 1);
   }
   void fill_bytes(std::span<std::uint8_t> bytes) {
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(below(256));
