@@ -45,6 +45,7 @@ EdgePage::~EdgePage() {
 void EdgePage::write(std::uint32_t at, std::span<const std::byte> bytes, std::uint64_t batch) {
   if (dirty.empty()) dirty_since = batch;
   used = batch;
+  turn = budget_.turns_.fetch_add(1, std::memory_order_relaxed);
   std::memcpy(data + at, bytes.data(), bytes.size());
   const auto end = at + static_cast<std::uint32_t>(bytes.size());
   valid.add(at, end);
@@ -116,6 +117,14 @@ std::uint64_t EdgePages::dirty_bytes() const {
     }
   }
   return bytes;
+}
+
+std::optional<std::uint64_t> EdgePages::oldest_turn() const {
+  std::optional<std::uint64_t> oldest;
+  for (const auto& [offset, page] : pages_) {
+    if (!oldest || page->turn < *oldest) oldest = page->turn;
+  }
+  return oldest;
 }
 
 void EdgePages::for_each(std::uint64_t begin, std::uint64_t end,

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace selvage::cache {
@@ -17,9 +18,12 @@ namespace selvage::cache {
 class EdgePageBudget {
  public:
   explicit EdgePageBudget(std::size_t max_bytes) : max_bytes_(max_bytes) {}
-  /// More than the bound is held: whoever holds pages writes the oldest out. The pages of WRITEs in
+  /// More than the bound is held: who adds pages writes them out again. The pages of WRITEs in
   /// flight are never refused, the RPC front end bounds those.
   bool over() const { return bytes() > max_bytes_; }
+  /// The bound is near: the file whose pages are the oldest writes out, so that files in use keep
+  /// theirs.
+  bool pressed() const { return bytes() > max_bytes_ - max_bytes_ / 8; }
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::size_t max_bytes() const { return max_bytes_; }
 
@@ -27,6 +31,7 @@ class EdgePageBudget {
   friend class EdgePage;
   const std::size_t max_bytes_;
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::uint64_t> turns_{0};
 };
 
 /// One page of a file. Bytes that are neither valid nor beyond the end of the file on disk are
@@ -44,6 +49,7 @@ class EdgePage {
   ByteRanges valid;               ///< Bytes that memory knows: written, read, or known to be zero.
   ByteRanges dirty;               ///< Of those, the ones that are not on disk yet.
   std::uint64_t used = 0;         ///< The batch that wrote to it last.
+  std::uint64_t turn = 0;         ///< The same among all pages of the budget: when, in a row.
   bool superseded = false;        ///< A WRITE in flight covers it wholly; until it is on disk,
                                   ///< READs still find these bytes.
   std::uint64_t dirty_since = 0;  ///< The batch that made it dirty, if it is.
@@ -88,6 +94,8 @@ class EdgePages {
 
   /// Of all pages: bytes that are not on disk yet.
   std::uint64_t dirty_bytes() const;
+  /// The smallest `turn` of its pages; none if it has none.
+  std::optional<std::uint64_t> oldest_turn() const;
 
   /// Visits the pages that overlap [begin, end), in ascending order.
   void for_each(std::uint64_t begin, std::uint64_t end, const std::function<void(EdgePage&)>& f);

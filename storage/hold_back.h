@@ -37,6 +37,9 @@ HeldBack hold_back(std::span<const HoldCandidate> candidates, std::uint64_t wind
 /// access) nothing is held soon, but for a try now and then. Not thread-safe.
 class HoldCredit {
  public:
+  static constexpr std::size_t limit = 64;  ///< WRITEs held in vain before it is given up.
+  explicit HoldCredit(std::size_t credit = limit) : credit_(credit) {}
+
   /// Before a batch: whether to hold back at all.
   bool next();
   /// After it.
@@ -46,10 +49,9 @@ class HoldCredit {
   bool left() const { return credit_ != 0; }
 
  private:
-  static constexpr std::size_t limit = 64;  // WRITEs held in vain before it is given up.
-  static constexpr unsigned tries = 3;      // Batches in a row,
+  static constexpr unsigned tries = 3;  // Batches in a row,
   static constexpr unsigned try_every = 16;
-  std::size_t credit_ = limit;
+  std::size_t credit_;
   unsigned batches_ = 0;  // Without credit.
 };
 

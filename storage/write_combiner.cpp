@@ -45,6 +45,11 @@ WriteCombiner::Held WriteCombiner::held() const {
   return {pages_.size(), pages_.dirty_bytes()};
 }
 
+std::optional<std::uint64_t> WriteCombiner::oldest_page() const {
+  const std::lock_guard lock(mutex_);
+  return pages_.oldest_turn();
+}
+
 // --- The requests
 
 Awaitable<Result<WriteResult>> WriteCombiner::write(Worker& worker, std::uint64_t offset,

@@ -5,7 +5,8 @@
 // on that worker. It takes what has queued, plans it (batch_plan.h), submits all of it together,
 // answers the UNSTABLE ones, makes one sync if anybody asked for stability, answers the rest, lets
 // the resumed connections queue again, and takes the next batch. One mutex guards queue and pages
-// and is never held across I/O. Timers only bound how long a batch waits for neighbours that are due.
+// and is never held across I/O. Timers only bound how long a batch waits for neighbours that are
+// due.
 #pragma once
 
 #include "cache/edge_pages.h"
@@ -15,11 +16,13 @@
 #include "storage/suspended.h"
 #include "storage/write_verifier.h"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,11 +61,13 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   struct Limits {
     std::size_t max_requests = 512;
     std::uint64_t max_bytes = std::uint64_t{32} << 20;
-    int patience = 8;                ///< Turns without an arrival that a batch waits for what fills
-                                     ///< the gaps before all of it.
-    unsigned most_holds = 4;         ///< Batches that a WRITE is held back from (hold_back.h).
-    unsigned most_waits = 4;         ///< Batches that a stable WRITE waits for the neighbours of its
-                                     ///< partial pages, where they mostly come; else one.
+    int patience = 8;         ///< Turns without an arrival that a batch waits for what fills
+                              ///< the gaps before all of it.
+    unsigned most_holds = 4;  ///< Batches that a WRITE is held back from (hold_back.h).
+    /// A stable WRITE or COMMIT waits for the neighbours of its partial pages: for one batch, or
+    /// this long where they mostly come.
+    std::chrono::milliseconds longest_wait{50};
+    unsigned most_waits = 1000;      ///< The same in batches.
     std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
   };
 
@@ -112,6 +117,9 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   };
   /// What memory holds of the file.
   Held held() const;
+  /// When, in the order of the export, the oldest page in memory was written to; none if there is
+  /// none.
+  std::optional<std::uint64_t> oldest_page() const;
 
  private:
   struct Request;
@@ -125,7 +133,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   void note_answered(Worker& worker);
   Requests take_batch();
   bool only_behind_gaps();
-  bool carried_too_early();
+  bool carried_alone();
   bool continues(const Request& request);
   void put_back(Requests& batch, std::uint64_t window);
   bool fits(const Requests& batch, const Request& next) const;
@@ -161,7 +169,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   std::uint64_t batch_number_ = 0;
   // The leader's alone.
   HoldCredit hold_credit_;
-  HoldCredit wait_credit_;
+  HoldCredit wait_credit_{0};     // Earned by waits of one batch.
   std::size_t expected_ = 0;      // Requests that wait and those just answered: those in flight.
   int expect_turns_ = 0;          // Turns that may bring nothing before the next batch starts.
   std::uint64_t last_bytes_ = 0;  // Of the WRITEs of the last batch.

@@ -16,19 +16,20 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   counters_.batches.add();
   {
     const std::lock_guard lock(mutex_);
-    // Those just answered count as in flight, where waiting for them mostly pays.
-    const bool others = batch.requests.size() > 1 || !queue_.empty() ||
-                        (wait_credit_.left() && expected_ > 1);
+    const bool neighbours_come = wait_credit_.left();
+    const bool others = batch.requests.size() > 1 || !queue_.empty() || neighbours_come;
+    const auto now = std::chrono::steady_clock::now();
     ++batch_number_;
     std::vector<BatchRequest> wanted;
     wanted.reserve(batch.requests.size());
-    const unsigned most_waits = wait_credit_.left() ? limits_.most_waits : 1;
     for (const auto& request : batch.requests) {
       BatchRequest one;
       one.offset = request->offset;
       one.length = request->length;
       const bool first = request->waited == 0;
-      one.may_wait = request->waited < most_waits;
+      if (first) request->waits_since = now;
+      one.may_wait = first || (neighbours_come && request->waited < limits_.most_waits &&
+                               now - request->waits_since < limits_.longest_wait);
       if (first) request->batch = batch_number_;
       one.stable = request->wants_sync() || request->write_through;
       if (request->kind == Request::Kind::write) {
@@ -89,13 +90,18 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
 
 // Whether those that have waited did so for something.
 void WriteCombiner::note_waits(const Batch& batch) {
+  constexpr std::size_t cost = 4;  // A wait in vain is a long one.
   HeldBack waits;
   for (const auto& request : batch.requests) {
-    if (request->waited == 0 || request->kind != Request::Kind::write) continue;
+    if (request->waited == 0) continue;
     const bool reads = std::ranges::any_of(batch.plan.reads, [&](const cache::EdgePage* page) {
       return page->offset < request->end() && request->offset < page->offset + page->size;
     });
-    ++(reads ? waits.in_vain : waits.filled);
+    if (reads) {
+      waits.in_vain += cost;
+    } else {
+      ++waits.filled;
+    }
   }
   wait_credit_.note(waits);
 }
@@ -230,7 +236,7 @@ void WriteCombiner::settle(Batch& batch) {
     }
     ++request->waited;
   }
-  pages_.trim_clean(pages_.budget().over() ? 0 : limits_.clean_pages);
+  pages_.trim_clean(pages_.budget().pressed() ? 0 : limits_.clean_pages);
 }
 
 Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
@@ -274,9 +280,7 @@ Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
         carried_.push_back(request);
       }
     }
-    if (!ready.empty() || !stable.empty()) {
-      expected_ = queue_.size() + carried_.size() + ready.size() + stable.size();
-    }
+    expected_ = queue_.size() + carried_.size() + ready.size() + stable.size();
     expect_turns_ = stable.empty() ? 1 : 3;
   }
   resume_all(ready);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 namespace selvage::storage {
@@ -34,13 +35,14 @@ Awaitable<> pause(Worker& worker, int idle_turns) {
 Awaitable<> WriteCombiner::gather(Worker& worker) {
   constexpr int queue_turns = 2;
   constexpr int most_turns = 64;
+  enum class Gaps : std::uint8_t { none, held, carried };
   int idle_turns = 0;
   std::size_t before = 0;
-  bool gaps = false;
+  Gaps gaps = Gaps::none;
   // One wait that was worth it makes up for several that were not.
   const HeldBack worth_it{.held = {}, .filled = 8, .in_vain = 0};
   for (int turn = 0; turn < most_turns; ++turn) {
-    if (gaps) co_await pause(worker, idle_turns);
+    if (gaps != Gaps::none) co_await pause(worker, idle_turns);
     for (Worker* other : answered_workers_) {
       co_await boost::asio::post(other->context, boost::asio::use_awaitable);
     }
@@ -50,19 +52,21 @@ Awaitable<> WriteCombiner::gather(Worker& worker) {
     if (turn + 1 < queue_turns) continue;
     const std::lock_guard lock(mutex_);
     const std::size_t queued = queue_.size() + carried_.size();
-    if (expected_ <= 1) co_return;
-    if (queued >= expected_) {
-      if (gaps) hold_credit_.note(worth_it);
-      co_return;
-    }
     idle_turns = queued == before ? idle_turns + 1 : 0;
     before = queued;
-    const bool patient = limits_.patience > 0 && hold_credit_.left();
-    const bool waited = gaps;
-    gaps = patient && (only_behind_gaps() || carried_too_early());
-    if (waited && !gaps) hold_credit_.note(worth_it);
-    if (idle_turns > (gaps ? limits_.patience : expect_turns_)) {
-      if (gaps) hold_credit_.in_vain(1);
+    const bool held = gaps == Gaps::held;
+    gaps = Gaps::none;
+    if (limits_.patience > 0 && carried_alone()) {
+      gaps = Gaps::carried;
+    } else if (expected_ <= 1 || queued >= expected_) {
+      if (held) hold_credit_.note(worth_it);
+      co_return;
+    } else if (limits_.patience > 0 && hold_credit_.left() && only_behind_gaps()) {
+      gaps = Gaps::held;
+    }
+    if (held && gaps != Gaps::held) hold_credit_.note(worth_it);
+    if (idle_turns > (gaps == Gaps::none ? expect_turns_ : limits_.patience)) {
+      if (gaps == Gaps::held) hold_credit_.in_vain(1);
       co_return;
     }
   }
@@ -83,18 +87,9 @@ bool WriteCombiner::only_behind_gaps() {
   return neighbours;
 }
 
-// One that has waited for a neighbour would be written without it, which costs a read. Mutex held.
-bool WriteCombiner::carried_too_early() {
-  std::vector<std::uint64_t> begins;
-  for (const auto& request : queue_) begins.push_back(request->offset);
-  std::ranges::sort(begins);
-  return std::ranges::any_of(carried_, [&](const auto& request) {
-    const auto in_page = static_cast<std::uint32_t>(request->end() % pages_.page_size());
-    const cache::EdgePage* page = pages_.find(request->end() - in_page);
-    return request->kind == Request::Kind::write && page != nullptr &&
-           !page->valid.covers(in_page, in_page + 1) &&
-           !std::ranges::binary_search(begins, request->end());
-  });
+// There is nothing to do but for requests that wait for neighbours, who mostly come. Mutex held.
+bool WriteCombiner::carried_alone() {
+  return queue_.empty() && !carried_.empty() && wait_credit_.left();
 }
 
 // Nothing of its first page is missing. Mutex held.
@@ -133,7 +128,8 @@ void WriteCombiner::put_back(Requests& batch, std::uint64_t window) {
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Request& request = *batch[i];
-    if (request.kind != Request::Kind::write || request.waited != 0 || request.length == 0) continue;
+    if (request.kind != Request::Kind::write || request.waited != 0 || request.length == 0)
+      continue;
     candidates.push_back({request.offset, request.length, continues(request), request.held});
     which.push_back(i);
   }
@@ -151,8 +147,8 @@ void WriteCombiner::put_back(Requests& batch, std::uint64_t window) {
 
 bool WriteCombiner::fits(const Requests& batch, const Request& next) const {
   const auto overlaps = [&](const std::shared_ptr<Request>& other) {
-    return other->kind == Request::Kind::write && other->waited == 0 && other->offset < next.end() &&
-           next.offset < other->end();
+    return other->kind == Request::Kind::write && other->waited == 0 &&
+           other->offset < next.end() && next.offset < other->end();
   };
   return std::ranges::none_of(batch, overlaps);
 }

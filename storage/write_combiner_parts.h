@@ -4,6 +4,7 @@
 #include "storage/write_combiner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,9 +29,10 @@ struct WriteCombiner::Request final : Suspended {
   bool retires = false;                      // The combiner ends with it,
   bool discard = false;                      // and what it holds is of no use any more.
 
-  unsigned waited = 0;      // Batches that it was in and that did not write its partial pages.
-  unsigned held = 0;        // Batches that it was held back from.
-  std::uint64_t batch = 0;  // The first it was in.
+  unsigned waited = 0;  // Batches that it was in and that did not write its partial pages,
+  std::chrono::steady_clock::time_point waits_since;  // the first of them.
+  unsigned held = 0;                                  // Batches that it was held back from.
+  std::uint64_t batch = 0;                            // The first it was in.
   // The answer.
   ErrorCode error;
   std::uint64_t verifier = 0;

@@ -14,11 +14,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,8 +61,10 @@ struct DataPath::Impl {
                                          std::uint32_t count);
   Awaitable<Result<WriteResult>> assemble(Worker& worker, OpenFile& file, WriteCombiner& combiner,
                                           const WriteRequest& request);
+  Awaitable<> write_out_oldest(Worker& worker);
 
   DataContext context;
+  std::atomic<bool> writing_out_oldest{false};
   OpenFileTable table;
   ReadEngine reads;
   std::unique_ptr<WriteEngine> writes;
@@ -208,11 +212,33 @@ Awaitable<Result<WriteResult>> DataPath::Impl::assemble(Worker& worker, OpenFile
   if (request.stability == Stability::unstable) file.wrote_unsynced();
   const auto after = file.observe(result->after);
   if (after.has_error()) co_return after.error();
+  if (context.edge_budget.pressed()) co_await write_out_oldest(worker);
   if (context.edge_budget.over()) {
     const auto done = co_await combiner.write_out(worker, false);
     if (done.has_error() && done.error() != errno_code(ECANCELED)) file.keep_error(done.error());
   }
   co_return result;
+}
+
+/// The pages of the file that has left one alone for longest. One WRITE at a time does this.
+Awaitable<> DataPath::Impl::write_out_oldest(Worker& worker) {
+  if (writing_out_oldest.exchange(true)) co_return;
+  std::shared_ptr<OpenFile> oldest;
+  std::shared_ptr<WriteCombiner> combiner;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& file : table.files()) {
+    auto of_file = file->combiner();
+    const auto turn = of_file ? of_file->oldest_page() : std::nullopt;
+    if (!turn || *turn >= least) continue;
+    least = *turn;
+    oldest = file;
+    combiner = std::move(of_file);
+  }
+  if (oldest) {
+    const auto done = co_await combiner->write_out(worker, false);
+    if (done.has_error() && done.error() != errno_code(ECANCELED)) oldest->keep_error(done.error());
+  }
+  writing_out_oldest.store(false);
 }
 
 Awaitable<Result<WriteResult>> DataPath::write(Caller caller, ObjectId id, WriteRequest request) {

@@ -53,6 +53,41 @@ Bytes operator+(Bytes left, const Bytes& right) {
   return left;
 }
 
+TEST_F(DataAssemble, MemoryRunsOutForTheOldestPagesFirst) {
+  constexpr std::size_t pages = 32;
+  options().max_edge_bytes = pages * 4096;
+  setup().start();
+  const ObjectId idle = setup().make("idle");
+  const ObjectId busy = setup().make("busy");
+  const auto in_memory = [&](const std::string& name) {
+    const auto edges = setup().data->edges(8);
+    return std::ranges::any_of(
+        edges, [&](const FileEdges& file) { return file.path.ends_with(name) && file.pages != 0; });
+  };
+  // Each leaves one partial page.
+  std::uint64_t at = 0;
+  const auto write = [&](const ObjectId& file, std::size_t times) {
+    for (std::size_t i = 0; i < times; ++i, at += 8192) {
+      ASSERT_TRUE(setup().write(file, at, pattern(100, i)).has_value());
+    }
+  };
+  write(idle, 12);
+  write(busy, 16);
+  EXPECT_TRUE(in_memory("/idle"));
+  EXPECT_TRUE(in_memory("/busy"));
+  write(busy, 1);  // More than seven eighths of the memory is in use.
+  EXPECT_FALSE(in_memory("/idle"));
+  EXPECT_TRUE(in_memory("/busy"));
+  // With nobody else to take from it writes out its own, and goes on.
+  write(busy, 60);
+  ASSERT_TRUE(setup().commit(idle).has_value());
+  ASSERT_TRUE(setup().commit(busy).has_value());
+  const Bytes content = setup().content("busy");
+  ASSERT_EQ(content.size(), at - 8192 + 100);
+  EXPECT_EQ(Bytes(content.end() - 100, content.end()), pattern(100, 59));
+  EXPECT_EQ(Bytes(content.begin() + 12 * 8192, content.begin() + 12 * 8192 + 100), pattern(100, 0));
+}
+
 TEST_F(DataAssemble, ReadsSeeWhatIsInMemory) {
   setup().start();
   const ObjectId file = setup().make("f");
