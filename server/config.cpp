@@ -2,25 +2,21 @@
 
 #include "server/config.pb.h"
 #include "server/endpoint.h"
+#include "server/memory_budget.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <limits>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 namespace selvage::server {
@@ -78,25 +74,6 @@ class Collector final : public google::protobuf::io::ErrorCollector {
   std::string errors_;
 };
 
-/// Empty parts and "." go, ".." is refused; the result has no trailing slash unless it is "/".
-Parsed<std::string> normal_path(const std::string& path, const std::string& place) {
-  if (path.empty()) return error_at(place, "an export needs a path");
-  if (path.find('\0') != std::string::npos) return error_at(place, "the path holds a NUL byte");
-  if (path.front() != '/') return error_at(place, "'" + path + "' is not an absolute path");
-  std::string normal;
-  std::istringstream parts(path);
-  for (std::string part; std::getline(parts, part, '/');) {
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return error_at(place, "'" + path + "' has a '..' in it");
-    normal += '/' + part;
-  }
-  if (normal.size() > max_path_bytes) {
-    return error_at(place, "the path is longer than " + std::to_string(max_path_bytes) + " bytes");
-  }
-  if (normal.empty()) normal = "/";
-  return Parsed<std::string>(boost::system::in_place_value, normal);
-}
-
 storage::IoMode io_mode(config::Export::IoMode mode) {
   switch (mode) {
     case config::Export::buffered:
@@ -148,27 +125,63 @@ Squash squash(config::Export::Squash from) {
   return Squash::root;
 }
 
+/// What one level of the schema says of access, over what `to` has; T is Export or Rule.
+template <class T>
+std::optional<ConfigError> set_access(const T& from, AccessRule& to, const Locate& locate) {
+  if (from.has_access()) to.read_only = from.access() == config::Export::ro;
+  if (from.has_squash()) to.squash = squash(from.squash());
+  if (from.has_anonuid()) to.anonuid = from.anonuid();
+  if (from.has_anongid()) to.anongid = from.anongid();
+  if (from.has_secure()) to.secure = from.secure();
+  // (uid_t)-1 means "leave as it is" to the system calls.
+  constexpr auto no_id = std::numeric_limits<std::uint32_t>::max();
+  if (to.anonuid == no_id) return error_at(locate("anonuid", -1), "anonuid: not a user id");
+  if (to.anongid == no_id) return error_at(locate("anongid", -1), "anongid: not a group id");
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<ConfigError> add_clients(const T& from, AccessRule rule, const Locate& locate,
+                                       std::vector<AccessRule>& to) {
+  for (int i = 0; i < from.clients_size(); ++i) {
+    auto client = ClientRule::parse(from.clients(i));
+    if (!client) return error_at(locate("clients", i), "clients: " + client.error());
+    rule.client = std::move(*client);
+    to.push_back(rule);
+  }
+  return std::nullopt;
+}
+
+Parsed<std::vector<AccessRule>> access_rules(const config::Export& from, const Locate& locate) {
+  std::vector<AccessRule> rules;
+  AccessRule common;
+  if (auto error = set_access(from, common, locate)) return *error;
+  for (int i = 0; i < from.rule_size(); ++i) {
+    const auto& one = from.rule(i);
+    const Locate inside = [&](const std::string&, int) { return locate("rule", i); };
+    if (one.clients_size() == 0) return error_at(locate("rule", i), "a rule needs clients");
+    AccessRule rule = common;
+    if (auto error = set_access(one, rule, inside)) return *error;
+    if (auto error = add_clients(one, rule, inside, rules)) return *error;
+  }
+  if (auto error = add_clients(from, common, locate, rules)) return *error;
+  if (rules.empty()) rules.push_back(common);
+  sort_rules(rules);
+  return rules;
+}
+
 Parsed<ExportConfig> to_export(const config::Export& from, const Locate& locate) {
   ExportConfig to;
   auto path = normal_path(from.path(), locate("path", -1));
   if (!path) return path.error();
   to.path = *path;
-  if (from.clients_size() > 0) to.clients.clear();
-  for (int i = 0; i < from.clients_size(); ++i) {
-    auto rule = ClientRule::parse(from.clients(i));
-    if (!rule) return error_at(locate("clients", i), "clients: " + rule.error());
-    to.clients.push_back(*rule);
-  }
-  to.squash = squash(from.squash());
-  if (from.has_anonuid()) to.anonuid = from.anonuid();
-  if (from.has_anongid()) to.anongid = from.anongid();
-  // (uid_t)-1 means "leave as it is" to the system calls.
-  constexpr auto no_id = std::numeric_limits<std::uint32_t>::max();
-  if (to.anonuid == no_id) return error_at(locate("anonuid", -1), "anonuid: not a user id");
-  if (to.anongid == no_id) return error_at(locate("anongid", -1), "anongid: not a group id");
+  auto rules = access_rules(from, locate);
+  if (!rules) return rules.error();
+  to.rules = std::move(*rules);
+  to.says_who = from.clients_size() > 0 || from.rule_size() > 0 || from.has_access() ||
+                from.has_squash() || from.has_anonuid() || from.has_anongid() || from.has_secure();
 
   auto& options = to.storage;
-  options.read_only = from.access() == config::Export::ro;
   // Modes move together unless set apart on purpose: direct WRITEs under buffered READs thrash.
   if (from.has_read()) options.read = options.write = io_mode(from.read());
   if (from.has_write()) options.write = io_mode(from.write());
@@ -182,6 +195,7 @@ Parsed<ExportConfig> to_export(const config::Export& from, const Locate& locate)
   if (from.has_sync()) options.sync = from.sync();
   if (from.has_exclusive()) options.exclusive = from.exclusive();
   to.utf8 = from.utf8();
+  to.manage_gids = from.manage_gids();
   to.origin = locate("path", -1);
   return to;
 }
@@ -253,6 +267,25 @@ Parsed<Settings> to_settings(const config::Config& from, const TextFormat::Parse
     to.control_socket = from.control_socket();
   }
   if (from.has_control_group()) to.control_group = from.control_group();
+  if (from.has_rpcbind()) to.rpcbind = from.rpcbind();
+  if (from.has_memory_limit()) {
+    if (from.memory_limit() < smallest_memory_limit) {
+      return error_at(at("memory_limit", -1), "memory_limit: must be 268435456 bytes or more");
+    }
+    to.memory_limit = from.memory_limit();
+  }
+  if (from.has_max_connections()) {
+    if (from.max_connections() < fewest_connections) {
+      return error_at(at("max_connections", -1), "max_connections: must be 16 or more");
+    }
+    to.max_connections = from.max_connections();
+  }
+  for (int i = 0; i < from.exports_size(); ++i) {
+    if (from.exports(i).empty() || from.exports(i).front() != '/') {
+      return error_at(at("exports", i), "exports: must be an absolute path");
+    }
+    to.exports_files.push_back(from.exports(i));
+  }
   const auto* exports = type->FindFieldByName("export");
   for (int i = 0; i < from.export__size(); ++i) {
     const int export_line = line_of(&tree, type, "export", i, 0);
@@ -341,18 +374,38 @@ std::optional<std::string> set_field(config::Export& to, const FieldDescriptor& 
   return std::nullopt;
 }
 
-std::optional<ConfigError> check_export_path(const ExportConfig& one) {
-  struct stat status{};
-  if (::stat(one.path.c_str(), &status) != 0) {
-    std::string reason = one.path + ": " + std::strerror(errno);
-    if (one.path.find(':') != std::string::npos) reason += " (keys are written :key=value)";
-    return error_at(one.origin, reason);
+}  // namespace
+
+Parsed<std::string> normal_path(const std::string& path, const std::string& place) {
+  if (path.empty()) return error_at(place, "an export needs a path");
+  if (path.find('\0') != std::string::npos) return error_at(place, "the path holds a NUL byte");
+  if (path.front() != '/') return error_at(place, "'" + path + "' is not an absolute path");
+  std::string normal;
+  std::istringstream parts(path);
+  for (std::string part; std::getline(parts, part, '/');) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return error_at(place, "'" + path + "' has a '..' in it");
+    normal += '/' + part;
   }
-  if (!S_ISDIR(status.st_mode)) return error_at(one.origin, one.path + ": Not a directory");
-  return std::nullopt;
+  if (normal.size() > max_path_bytes) {
+    return error_at(place, "the path is longer than " + std::to_string(max_path_bytes) + " bytes");
+  }
+  if (normal.empty()) normal = "/";
+  return Parsed<std::string>(boost::system::in_place_value, normal);
 }
 
-}  // namespace
+void sort_rules(std::vector<AccessRule>& rules) {
+  using Kind = ClientRule::Kind;
+  std::vector<AccessRule> sorted;
+  sorted.reserve(rules.size());
+  for (const Kind kind :
+       {Kind::host, Kind::network, Kind::wildcard, Kind::netgroup, Kind::everybody}) {
+    for (const AccessRule& rule : rules) {
+      if (rule.client.kind() == kind) sorted.push_back(rule);
+    }
+  }
+  rules = std::move(sorted);
+}
 
 Parsed<Settings> parse_config_text(std::string_view text, const std::string& name) {
   if (text.size() > max_config_bytes) return error_at(name, "the file is larger than 1 MiB");
@@ -394,7 +447,9 @@ Parsed<ExportConfig> parse_export_argument(std::string_view argument) {
       if (equals == std::string::npos) return error_at(place, "'" + pair + "' is not key=value");
       const auto key = pair.substr(0, equals);
       const auto* field = config::Export::descriptor()->FindFieldByName(key);
-      if (field == nullptr || key == "path") return error_at(place, "unknown key '" + key + "'");
+      const bool nested = field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+      if (field == nullptr || nested || key == "path")
+        return error_at(place, "unknown key '" + key + "'");
       if (auto reason = set_field(message, *field, pair.substr(equals + 1))) {
         return error_at(place, key + ": " + *reason);
       }
@@ -420,61 +475,6 @@ bool is_nfs4_domain(std::string_view text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   return !text.empty() && text.size() <= 255 &&
          text.find_first_not_of(allowed) == std::string_view::npos;
-}
-
-Parsed<Config> combine(Settings file, Settings command_line) {
-  Config config;
-  config.listen = command_line.listen.empty() ? file.listen : command_line.listen;
-  if (file.port) config.port = *file.port;
-  if (command_line.port) config.port = *command_line.port;
-  if (file.state_dir) config.state_dir = *file.state_dir;
-  if (command_line.state_dir) config.state_dir = *command_line.state_dir;
-  if (config.state_dir.empty()) config.state_dir = default_state_dir();
-  if (config.state_dir.empty()) {
-    return error_at("--state-dir", "needed, as neither $STATE_DIRECTORY nor $HOME is set");
-  }
-  config.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
-  if (file.threads) config.threads = *file.threads;
-  if (command_line.threads) config.threads = *command_line.threads;
-  if (file.lease_time) config.lease_time = *file.lease_time;
-  if (command_line.lease_time) config.lease_time = *command_line.lease_time;
-  config.grace_time = config.lease_time;
-  if (file.grace_time) config.grace_time = *file.grace_time;
-  if (command_line.grace_time) config.grace_time = *command_line.grace_time;
-  if (file.nfs4_domain) config.nfs4_domain = *file.nfs4_domain;
-  if (command_line.nfs4_domain) config.nfs4_domain = *command_line.nfs4_domain;
-  if (file.control_socket) config.control_socket = *file.control_socket;
-  if (command_line.control_socket) config.control_socket = *command_line.control_socket;
-  if (file.control_group) config.control_group = *file.control_group;
-  config.metrics = command_line.metrics ? command_line.metrics : file.metrics;
-
-  config.exports = std::move(file.exports);
-  std::move(command_line.exports.begin(), command_line.exports.end(),
-            std::back_inserter(config.exports));
-  if (config.exports.empty()) return error_at("--export", "nothing to serve: give an export");
-  for (auto one = config.exports.begin(); one != config.exports.end(); ++one) {
-    if (auto error = check_export_path(*one)) return *error;
-    const auto same = [&](const ExportConfig& other) { return other.path == one->path; };
-    if (const auto first = std::find_if(config.exports.begin(), one, same); first != one) {
-      return error_at(one->origin, one->path + ": exported already (" + first->origin + ")");
-    }
-  }
-  return config;
-}
-
-std::string default_state_dir() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  // systemd gives several directories separated by colons; the unit asks for one.
-  if (const auto given = variable("STATE_DIRECTORY"); !given.empty()) {
-    return given.substr(0, given.find(':'));
-  }
-  if (::geteuid() == 0) return "/var/lib/selvage";
-  if (const auto state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/selvage";
-  if (const auto home = variable("HOME"); !home.empty()) return home + "/.local/state/selvage";
-  return {};
 }
 
 }  // namespace selvage::server

@@ -30,13 +30,24 @@ enum class Squash : std::uint8_t {
   none,
 };
 
-/// One export as configured; every default is filled in.
-struct ExportConfig {
-  std::string path;  ///< Absolute, without empty or "." parts and trailing slashes.
-  std::vector<ClientRule> clients{ClientRule()};
+/// What the clients that a rule names may do.
+struct AccessRule {
+  ClientRule client;
+  bool read_only = false;
   Squash squash = Squash::root;
   std::uint32_t anonuid = 65534;
   std::uint32_t anongid = 65534;
+  bool secure = false;  ///< Only from a source port below 1024.
+  friend bool operator==(const AccessRule&, const AccessRule&) = default;
+};
+
+/// One export as configured; every default is filled in.
+struct ExportConfig {
+  std::string path;  ///< Absolute, without empty or "." parts and trailing slashes.
+  /// The first that matches a client decides: sorted by ClientRule::Kind, then as written.
+  std::vector<AccessRule> rules{AccessRule()};
+  bool says_who = false;           ///< `rules` were given, they are not the default.
+  bool manage_gids = false;        ///< Supplementary groups are looked up here.
   bool utf8 = false;               ///< NFSv4 names must be UTF-8.
   storage::ExportOptions storage;  ///< `edges=auto` is resolved.
   std::string origin;              ///< Where it was said: "FILE:LINE" or "--export ARGUMENT".
@@ -55,6 +66,10 @@ struct Settings {
   std::optional<std::string> control_socket;
   std::optional<std::string> control_group;
   std::vector<ExportConfig> exports;
+  std::vector<std::string> exports_files;  ///< In the format of exports(5).
+  std::optional<bool> rpcbind;
+  std::optional<std::uint64_t> memory_limit;  ///< Bytes.
+  std::optional<std::uint32_t> max_connections;
 };
 
 /// Everything the server needs to know.
@@ -70,6 +85,10 @@ struct Config {
   std::string control_socket;                             ///< Path; "none"; empty: the default.
   std::string control_group;                              ///< Empty: root alone.
   std::vector<ExportConfig> exports;
+  bool rpcbind = false;                       ///< Register there.
+  std::optional<std::uint64_t> memory_limit;  ///< Bytes.
+  std::optional<std::uint32_t> max_connections;
+  std::vector<std::string> notices;  ///< What was read otherwise than it may have been meant.
 };
 
 inline constexpr std::uint32_t shortest_lease = 10;  ///< Seconds; of the grace period too.
@@ -77,6 +96,7 @@ inline constexpr std::uint32_t longest_lease = 3600;
 /// A domain for owners and groups (RFC 7530, 5.9): letters, digits, '.', '-', '_'.
 bool is_nfs4_domain(std::string_view text);
 
+inline constexpr std::uint32_t fewest_connections = 16;
 inline constexpr std::size_t max_config_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t max_path_bytes = 1024;  ///< MNTPATHLEN, RFC 1813 section 5.1.2.
 
@@ -93,10 +113,21 @@ Parsed<ExportConfig> parse_export_argument(std::string_view argument);
 /// One `--listen ADDR`: an IPv4 or IPv6 address, the latter also in brackets.
 Parsed<boost::asio::ip::address> parse_listen_argument(std::string_view argument);
 
-/// The command line adds exports to those of the file and overrides the rest. Fills in defaults and
-/// checks what needs the machine: each export is an existing directory, none is named twice, there
-/// is at least one.
+/// Absolute, without empty parts, "." and trailing slashes. `place` begins the error.
+Parsed<std::string> normal_path(const std::string& path, const std::string& place);
+
+/// Puts the rules in the order in which they decide.
+void sort_rules(std::vector<AccessRule>& rules);
+
+/// The command line adds exports to those of the file and overrides the rest. Reads the files in
+/// the format of exports(5) that they name: of a path that is exported there the file gives only
+/// the settings, and where there are such files an export of the file that does not say for whom
+/// is nothing but settings. Fills in defaults and checks what needs the machine: each export is an
+/// existing directory, none is named twice, there is at least one.
 Parsed<Config> combine(Settings file, Settings command_line);
+
+/// What a start or a reload goes by: the configuration file, if there is one, and the command line.
+Parsed<Config> load_config(const std::optional<std::string>& file, Settings command_line);
 
 /// $STATE_DIRECTORY, else /var/lib/selvage for root, else $XDG_STATE_HOME/selvage or
 /// ~/.local/state/selvage; empty if there is no such place.

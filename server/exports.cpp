@@ -56,17 +56,24 @@ std::uint64_t export_fsid(std::string_view path) {
   return fsid == 0 ? 1 : fsid;
 }
 
-bool Export::match(const boost::asio::ip::address& client) const {
-  return std::any_of(config.clients.begin(), config.clients.end(),
-                     [&](const ClientRule& rule) { return rule.matches(client); });
+const AccessRule* Export::rule_for(const boost::asio::ip::address& client) const {
+  std::shared_ptr<const ClientNames> names;
+  for (const AccessRule& rule : config.rules) {
+    if (rule.client.needs_names() && !names && directories.clients != nullptr) {
+      names = directories.clients->find(client);
+    }
+    if (rule.client.matches(client, names.get())) return &rule;
+  }
+  return nullptr;
 }
 
 Parsed<std::shared_ptr<const ExportTable>> ExportTable::make(
-    const std::vector<ExportConfig>& exports, const Open& open) {
+    const std::vector<ExportConfig>& exports, const Open& open, Directories directories) {
   auto table = std::make_shared<ExportTable>();
   for (const auto& config : exports) {
     auto one = std::make_unique<Export>();
     one->config = config;
+    one->directories = directories;
     one->id = export_id(config.path);
     one->fsid = export_fsid(config.path);
     const auto [place, added] = table->by_id_.emplace(one->id, one.get());
@@ -106,9 +113,9 @@ ExportTable::Covering ExportTable::covering(std::string_view path) const {
   return best;
 }
 
-storage::Credentials credentials_for(const Export& one, const xdr::AuthSys* client) {
+storage::Credentials credentials_for(const Export& one, const AccessRule& config,
+                                     const xdr::AuthSys* client) {
   constexpr auto no_id = std::numeric_limits<std::uint32_t>::max();
-  const auto& config = one.config;
   storage::Credentials who;
   who.uid = config.anonuid;
   who.gid = config.anongid;
@@ -118,7 +125,13 @@ storage::Credentials credentials_for(const Export& one, const xdr::AuthSys* clie
   const auto anonymous = [&](std::uint32_t id) { return id == no_id || (squash_root && id == 0); };
   if (!anonymous(client->uid)) who.uid = client->uid;
   if (!anonymous(client->gid)) who.gid = client->gid;
-  for (const auto group : client->gids.items) {
+  std::shared_ptr<const GroupDirectory::Groups> known;
+  if (one.config.manage_gids && one.directories.groups != nullptr) {
+    known = one.directories.groups->find(client->uid);
+  }
+  const std::span<const gid_t> groups =
+      known ? std::span<const gid_t>(*known) : std::span<const gid_t>(client->gids.items);
+  for (const auto group : groups) {
     who.groups.push_back(anonymous(group) ? config.anongid : group);
   }
   std::sort(who.groups.begin(), who.groups.end());

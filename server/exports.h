@@ -1,7 +1,9 @@
 // What is served to whom: the immutable table of exports.
 #pragma once
 
+#include "server/client_directory.h"
 #include "server/config.h"
+#include "server/group_directory.h"
 #include "storage/credentials.h"
 #include "storage/filesystem.h"
 #include "xdr/rpc.h"
@@ -20,17 +22,25 @@
 
 namespace selvage::server {
 
+/// What names and groups are looked up in; they outlive the exports. Without `clients` rules with
+/// names match nobody, without `groups` what clients send counts.
+struct Directories {
+  const ClientDirectory* clients = nullptr;
+  const GroupDirectory* groups = nullptr;
+};
+
 /// One served directory. Immutable but for its file system, which any worker may call.
 struct Export {
   ExportConfig config;
   /// In file handles. From the path alone, so that handles survive restarts and moved devices.
   std::uint32_t id = 0;
   std::uint64_t fsid = 0;  ///< fattr3.fsid; from the path alone as well.
-  std::unique_ptr<storage::FileSystem> filesystem;
+  std::shared_ptr<storage::FileSystem> filesystem;
 
-  bool read_only() const { return config.storage.read_only; }
-  /// Whether the client is listed in `clients=`.
-  bool match(const boost::asio::ip::address& client) const;
+  Directories directories;
+
+  /// The rule that decides for a client; nullptr: it is not served.
+  const AccessRule* rule_for(const boost::asio::ip::address& client) const;
 };
 
 std::uint32_t export_id(std::string_view path);  ///< Never 0.
@@ -41,12 +51,13 @@ class ExportTable {
  public:
   /// Opens the file system of one export. Blocks.
   using Open =
-      std::function<storage::Result<std::unique_ptr<storage::FileSystem>>(const ExportConfig&)>;
+      std::function<storage::Result<std::shared_ptr<storage::FileSystem>>(const ExportConfig&)>;
 
   /// Refuses the whole table on the first failure: a directory that cannot be exported, or two
   /// paths with the same id.
   static Parsed<std::shared_ptr<const ExportTable>> make(const std::vector<ExportConfig>& exports,
-                                                         const Open& open);
+                                                         const Open& open,
+                                                         Directories directories = {});
 
   const std::vector<std::unique_ptr<Export>>& all() const { return exports_; }
 
@@ -90,8 +101,15 @@ class CurrentExports {
 };
 
 /// Whom the kernel sees, after squashing as exports(5) describes it. `client` is nullptr with
-/// AUTH_NONE: anonymous. An id of 0xffffffff is anonymous too. Groups come back sorted.
-storage::Credentials credentials_for(const Export& one, const xdr::AuthSys* client);
+/// AUTH_NONE: anonymous. An id of 0xffffffff is anonymous too. With manage_gids the groups are
+/// those that this machine knows the user to be in, if it knows the user. Groups come back sorted.
+storage::Credentials credentials_for(const Export& one, const AccessRule& rule,
+                                     const xdr::AuthSys* client);
+
+/// A port that only root may use, as `secure` asks for.
+inline bool reserved_port(std::uint16_t port) {
+  return port < 1024;
+}
 
 /// Whether this process may act under other users' identities. Without that everybody is the
 /// server's own user, whatever credentials_for() says.

@@ -3,15 +3,17 @@
 #include "server/endpoint.h"
 #include "server/log.h"
 #include "server/options.h"
+#include "server/rpcbind.h"
 #include "server/server.h"
+#include "server/service_manager.h"
 
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,17 +37,8 @@ sigset_t handled_signals() {
   return set;
 }
 
-Parsed<Config> load(const Options& options) {
-  Settings file;
-  if (options.config_file) {
-    auto read = read_config_file(*options.config_file);
-    if (!read) return read.error();
-    file = std::move(*read);
-  }
-  return combine(std::move(file), options.settings);
-}
-
-void announce(const Server& server) {
+void announce(const Server& server, const Config& config) {
+  for (const std::string& notice : config.notices) log::info(notice);
   if (!may_switch_identity()) {
     log::warning("not privileged: every client acts as uid " + std::to_string(::geteuid()));
   }
@@ -70,13 +63,19 @@ void announce(const Server& server) {
     where += (where.empty() ? " " : ", ") + to_text(endpoint);
   }
   log::notice("version " SELVAGE_VERSION " ready on" + where);
-  const auto status = "READY=1\nSTATUS=Serving " + std::to_string(exports->all().size()) +
-                      " export(s) on port " + std::to_string(server.port());
-  ::sd_notify(0, status.c_str());
+  service_manager::ready(server.status());
+}
+
+void reload(Server& server) {
+  if (const auto refused = server.reload()) {
+    log::error("reload refused, all goes on as before: " + *refused);
+  } else {
+    log::notice("reloaded");
+  }
 }
 
 /// Until SIGTERM or SIGINT.
-void serve(const Server& server, const sigset_t& signals) {
+void serve(Server& server, const sigset_t& signals) {
   for (;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
@@ -85,7 +84,7 @@ void serve(const Server& server, const sigset_t& signals) {
         print(stderr, server.counters());
         break;
       case SIGHUP:
-        log::notice("SIGHUP ignored: restart to read the configuration again");
+        reload(server);
         break;
       default:
         return;
@@ -93,23 +92,33 @@ void serve(const Server& server, const sigset_t& signals) {
   }
 }
 
-int run(const Config& config) {
+int run(const Config& config, std::function<Parsed<Config>()> load) {
   // Blocked before any thread exists: all threads inherit it, and the first one waits for them.
   const auto signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   prepare_process();
   ServerHooks hooks;
   hooks.drain = [] { ::kill(::getpid(), SIGTERM); };
+  hooks.load = std::move(load);
+  hooks.sockets = service_manager::take_sockets();
+  hooks.watchdog_interval = service_manager::watchdog_interval();
+  hooks.feed_watchdog = service_manager::feed_watchdog;
   auto started = Server::start(config, std::move(hooks));
   if (!started) {
     log::error(started.error().message);
     return exit_failure;
   }
   auto& server = **started;
-  announce(server);
+  if (config.rpcbind) {
+    if (const auto failed = register_with_rpcbind(server.endpoints())) {
+      log::warning(*failed + ": clients of NFSv3 need the options port= and mountport=");
+    }
+  }
+  announce(server, config);
   serve(server, signals);
   log::notice("stopping");
-  ::sd_notify(0, "STOPPING=1\nSTATUS=Finishing what is in progress");
+  service_manager::stopping("Finishing what is in progress");
+  if (config.rpcbind) unregister_from_rpcbind();
   const bool clean = server.stop();
   print(stderr, server.counters());
   if (!clean) {
@@ -132,7 +141,8 @@ int run(std::span<const char* const> arguments) {
     print(stdout, options->text);
     return EXIT_SUCCESS;
   }
-  const auto config = load(*options);
+  const auto load = [&options] { return load_config(options->config_file, options->settings); };
+  const auto config = load();
   const bool check = options->action == Action::check;
   if (!config) {
     print(stderr, config.error().message + "\n");
@@ -140,10 +150,11 @@ int run(std::span<const char* const> arguments) {
     return command_line && !check ? exit_usage : exit_failure;
   }
   if (check) {
+    for (const std::string& notice : config->notices) print(stderr, notice + "\n");
     print(stdout, "OK\n");
     return EXIT_SUCCESS;
   }
-  return run(*config);
+  return run(*config, load);
 }
 
 }  // namespace

@@ -19,9 +19,13 @@ constexpr const char* description =
 constexpr const char* export_help =
     "Export keys (PATH:key=value,...; the same as in the configuration file):\n"
     "  access=rw|ro             default rw\n"
-    "  clients=WHO[+WHO]...     address, network in CIDR notation, or *; default *\n"
+    "  clients=WHO[+WHO]...     address, network in CIDR notation, host name, name with "
+    "wildcards,\n"
+    "                           @netgroup, or *; default *\n"
     "  squash=root|all|none     whom to make anonymous; default root\n"
     "  anonuid=N anongid=N      the anonymous user and group; default 65534\n"
+    "  secure=yes|no            yes: only from ports below 1024; default no\n"
+    "  manage_gids=yes|no       yes: supplementary groups are looked up here; default no\n"
     "  write=direct|buffered|dontcache\n"
     "  read=direct|buffered|dontcache\n"
     "                           default direct; where one is given the other follows it\n"
@@ -37,7 +41,8 @@ constexpr const char* export_help =
     "PATH ends at the last ':' that a key= follows; a backslash takes the next character as it is\n"
     "('/srv/a\\:b=c' is the directory 'a:b=c'). Mount the export by its PATH.\n"
     "\n"
-    "SIGTERM and SIGINT finish what is in progress and exit 0; SIGUSR1 prints the counters.\n"
+    "SIGTERM and SIGINT finish what is in progress and exit 0; SIGUSR1 prints the counters,\n"
+    "SIGHUP reads the configuration and the exports again.\n"
     "Exit status: 0, 1 for a bad configuration or a failure, 2 for a bad command line.\n";
 
 }  // namespace
@@ -48,6 +53,7 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   std::string state_dir;
   std::vector<std::string> listen;
   std::vector<std::string> exports;
+  std::vector<std::string> exports_files;
   std::uint16_t port = 0;
   unsigned threads = 0;
   std::uint32_t lease_time = 0;
@@ -56,6 +62,7 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   std::string metrics;
   std::string control_socket;
   bool check = false;
+  bool rpcbind = false;
   bool version = false;
 
   CLI::App app(description, "selvaged");
@@ -71,6 +78,10 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
       ->type_name("DIR");
   app.add_option("--export", exports, "Directory to serve; several times")
       ->type_name("PATH[:key=value,...]")
+      ->allow_extra_args(false);
+  app.add_option("--exports", exports_files,
+                 "File in the format of exports(5), and the *.exports of FILE.d; several times")
+      ->type_name("FILE")
       ->allow_extra_args(false);
   auto* lease_option =
       app.add_option("--lease-time", lease_time, "NFSv4 lease in seconds; default 90")
@@ -90,6 +101,7 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
       ->type_name("ADDR:PORT");
   app.add_option("--control-socket", control_socket, "Socket for selvagectl, or none")
       ->type_name("PATH");
+  app.add_flag("--rpcbind", rpcbind, "Register the programs with rpcbind");
   app.add_flag("--check", check, "Check the configuration, say OK or what is wrong, and exit");
   app.add_flag("--version", version, "Print the version and exit");
 
@@ -120,6 +132,7 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   }
   if (port_option->count() > 0) settings.port = port;
   if (threads_option->count() > 0) settings.threads = threads;
+  if (rpcbind) settings.rpcbind = true;
   if (lease_option->count() > 0) settings.lease_time = lease_time;
   if (grace_option->count() > 0) settings.grace_time = grace_time;
   if (!nfs4_domain.empty()) {
@@ -137,6 +150,9 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
     settings.control_socket = std::filesystem::absolute(control_socket).string();
   }
   if (!state_dir.empty()) settings.state_dir = std::filesystem::absolute(state_dir).string();
+  for (const auto& file : exports_files) {
+    settings.exports_files.push_back(std::filesystem::absolute(file).string());
+  }
   for (const auto& argument : exports) {
     auto one = parse_export_argument(argument);
     if (!one) return one.error();

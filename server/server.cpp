@@ -4,14 +4,11 @@
 #include "server/control/listener.h"
 #include "server/exporter/exporter.h"
 #include "server/log.h"
+#include "server/memory_budget.h"
 #include "server/metrics.h"
-#include "server/mount3/program.h"
-#include "server/nfs3/program.h"
-#include "server/nfs4/part.h"
-#include "server/rpc/server.h"
+#include "server/server_impl.h"
 #include "storage/handle_codec.h"
 #include "storage/local/local_filesystem.h"
-#include "storage/worker.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
@@ -29,7 +26,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -41,6 +40,7 @@ namespace ip = boost::asio::ip;
 constexpr std::chrono::milliseconds drain_deadline{30'000};
 /// For the files, where requests that hold them did not end.
 constexpr std::chrono::seconds close_deadline{10};
+constexpr std::uint64_t smallest_edge_share = std::uint64_t{64} << 10;
 
 std::size_t descriptor_limit() {
   rlimit limit{};
@@ -77,21 +77,37 @@ std::optional<ConfigError> make_state_dir(const std::string& path) {
   return std::nullopt;
 }
 
+void limit_memory(rpc::Options& options, const MemoryBudget& budget) {
+  options.max_connections = std::min(options.max_connections, budget.max_connections);
+  options.max_in_flight = std::min(options.max_in_flight, budget.max_in_flight);
+  options.max_large_records = std::min(options.max_large_records, budget.max_large_records);
+  options.duplicates.max_bytes = std::min(options.duplicates.max_bytes, budget.duplicate_bytes);
+  options.duplicates.max_entries =
+      std::min(options.duplicates.max_entries, budget.duplicate_entries);
+}
+
+storage::Awaitable<> prepare_call(ClientDirectory& clients, GroupDirectory& groups,
+                                  rpc::Call& call) {
+  if (clients.unknown(call.client)) co_await clients.identify(call.client);
+  if (call.auth_sys != nullptr && groups.unknown(call.auth_sys->uid)) {
+    co_await groups.learn(call.auth_sys->uid);
+  }
+}
+
+/// Rules with names, and groups looked up here, are judged by what is known before a call begins.
+void prepare_calls(rpc::Options& options, ClientDirectory& clients, GroupDirectory& groups) {
+  options.must_prepare = [&clients, &groups](const rpc::Call& call) {
+    return clients.unknown(call.client) ||
+           (call.auth_sys != nullptr && groups.unknown(call.auth_sys->uid));
+  };
+  options.prepare = [&clients, &groups](rpc::Call& call) {
+    return prepare_call(clients, groups, call);
+  };
+}
+
 storage::Awaitable<storage::Result<>> close_one(storage::FileSystem& filesystem,
                                                 storage::Worker& worker) {
   co_return co_await filesystem.close(worker);
-}
-
-std::string_view name(Squash squash) {
-  switch (squash) {
-    case Squash::all:
-      return "all";
-    case Squash::none:
-      return "none";
-    case Squash::root:
-      break;
-  }
-  return "root";
 }
 
 }  // namespace
@@ -110,57 +126,61 @@ void prepare_process() {
   }
 }
 
-struct Server::Impl {
-  explicit Impl(storage::Runtime::Options options) : runtime(std::move(options)) {}
-
-  Parsed<std::shared_ptr<const ExportTable>> open_exports(const Config& config);
-  std::optional<ConfigError> listen(const Config& config);
-  std::optional<ConfigError> open_control(const Config& config, std::function<void()> drain);
-  bool close_files(bool drained);
-
-  // Destroyed last to first: the front end, the programs' services, the exports, the threads.
-  storage::Runtime runtime;
-  CurrentExports exports;
-  std::optional<nfs3::Service> nfs3;
-  std::optional<mount3::Service> mount3;
-  std::unique_ptr<nfs4::Part> nfs4;
-  std::optional<rpc::Server> rpc;
-  std::unique_ptr<Exporter> exporter;
-  std::optional<control::Commands> commands;
-  std::unique_ptr<control::Listener> control;
-  std::string control_socket;
-  std::optional<ip::tcp::endpoint> metrics;
-  bool stopped = false;
-};
-
-Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Config& config) {
+Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Config& wanted,
+                                                                      const ExportTable* before) {
   // Half of the descriptors are for files; an open file has up to three.
-  const auto files = descriptor_limit() / 6 / std::max<std::size_t>(config.exports.size(), 1);
+  const auto files = descriptor_limit() / 6 / std::max<std::size_t>(wanted.exports.size(), 1);
   const auto open =
-      [&](const ExportConfig& one) -> storage::Result<std::unique_ptr<storage::FileSystem>> {
+      [&](const ExportConfig& one) -> storage::Result<std::shared_ptr<storage::FileSystem>> {
+    const Export* same = before == nullptr ? nullptr : before->by_id(export_id(one.path));
+    if (same != nullptr) return same->filesystem;
+    const auto still_open = std::ranges::find(removed, export_id(one.path), &Removed::id);
+    if (still_open != removed.end()) return still_open->filesystem;
     auto options = one.storage;
     options.max_open_files = std::clamp<std::size_t>(files, 16, options.max_open_files);
+    options.max_paths = std::clamp<std::size_t>(files, 64, options.max_paths);
+    if (wanted.memory_limit) {
+      const auto share = std::min<std::uint64_t>(options.max_edge_bytes, edge_bytes_left / 2);
+      if (share < smallest_edge_share) return storage::errno_code(ENOMEM);
+      options.max_edge_bytes = share;
+      edge_bytes_left -= share;
+    }
     options.notice = [path = one.path](const std::string& message) {
       log::warning(path + ": " + message);
     };
     auto opened = storage::LocalFileSystem::open(one.path, std::move(options), runtime);
     if (!opened) return opened.error();
-    return std::unique_ptr<storage::FileSystem>(std::move(*opened));
+    return std::shared_ptr<storage::FileSystem>(std::move(*opened));
   };
-  return ExportTable::make(config.exports, open);
+  return ExportTable::make(wanted.exports, open, {&*clients, &*groups});
 }
 
-std::optional<ConfigError> Server::Impl::listen(const Config& config) {
-  auto addresses = config.listen;
+/// What either table's rules ask for: requests in progress still go by the one before.
+void Server::Impl::set_directories(const ExportTable& table, const ExportTable* before) {
+  std::vector<ClientRule> rules;
+  bool groups_wanted = false;
+  for (const ExportTable* one : {&table, before}) {
+    if (one == nullptr) continue;
+    for (const auto& served : one->all()) {
+      groups_wanted = groups_wanted || served->config.manage_gids;
+      for (const AccessRule& rule : served->config.rules) rules.push_back(rule.client);
+    }
+  }
+  clients->set_rules(rules);
+  groups->use(groups_wanted);
+}
+
+std::optional<ConfigError> Server::Impl::listen(const Config& wanted) {
+  auto addresses = wanted.listen;
   if (addresses.empty()) addresses = {ip::address_v4::any(), ip::address_v6::any()};
-  auto listening = rpc->listen(addresses, config.port);
+  auto listening = rpc->listen(addresses, wanted.port);
   const auto lacks_ipv6 = [](const storage::ErrorCode& error) {
     return error == boost::system::errc::address_family_not_supported ||
            error == boost::system::errc::address_not_available;
   };
-  if (!listening && config.listen.empty() && lacks_ipv6(listening.error())) {
+  if (!listening && wanted.listen.empty() && lacks_ipv6(listening.error())) {
     addresses = {ip::address_v4::any()};
-    listening = rpc->listen(addresses, config.port);
+    listening = rpc->listen(addresses, wanted.port);
   }
   if (listening) return std::nullopt;
   std::string where;
@@ -168,22 +188,21 @@ std::optional<ConfigError> Server::Impl::listen(const Config& config) {
     if (!where.empty()) where += ", ";
     where += address.to_string();
   }
-  return ConfigError{"cannot listen on port " + std::to_string(config.port) + " of " + where +
+  return ConfigError{"cannot listen on port " + std::to_string(wanted.port) + " of " + where +
                      ": " + listening.error().message()};
 }
 
-std::optional<ConfigError> Server::Impl::open_control(const Config& config,
-                                                      std::function<void()> drain) {
-  if (config.control_socket == "none") return std::nullopt;
-  control::Listener::Options options{config.control_socket, config.control_group};
+std::optional<ConfigError> Server::Impl::open_control(const Config& wanted,
+                                                      control::Commands::Hooks hooks) {
+  if (wanted.control_socket == "none") return std::nullopt;
+  control::Listener::Options options{wanted.control_socket, wanted.control_group};
   if (options.path.empty()) {
     const char* runtime_dir = std::getenv("RUNTIME_DIRECTORY");
     const bool given = runtime_dir != nullptr && *runtime_dir != 0;
-    options.path = (given ? std::string(runtime_dir) : config.state_dir) + "/control.sock";
+    options.path = (given ? std::string(runtime_dir) : wanted.state_dir) + "/control.sock";
   }
   const Insight insight{exports, *rpc, runtime, nfs4->service()};
-  commands.emplace(insight, *nfs4, rpc->endpoints(), metrics,
-                   control::Commands::Hooks{std::move(drain), {}});
+  commands.emplace(insight, *nfs4, rpc->endpoints(), metrics, std::move(hooks));
   const auto run = [this](const control::Request& request) { return commands->run(request); };
   auto started = control::Listener::start(options, run);
   if (started) {
@@ -191,33 +210,54 @@ std::optional<ConfigError> Server::Impl::open_control(const Config& config,
     control_socket = options.path;
     return std::nullopt;
   }
-  if (!config.control_socket.empty()) return started.error();
+  if (!wanted.control_socket.empty()) return started.error();
   // Not asked for: the server is of use without it.
   log::warning(started.error().message + ": selvagectl will not reach this server");
   return std::nullopt;
 }
 
+std::optional<ConfigError> Server::Impl::adopt(const std::vector<int>& sockets) {
+  for (const int socket : sockets) {
+    const auto adopted = rpc->adopt(storage::UniqueFd(socket));
+    if (!adopted) {
+      return ConfigError{"socket " + std::to_string(socket) +
+                         " of the service manager is no listening TCP socket"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Server::Impl::status() const {
+  return "Serving " + std::to_string(exports.get()->all().size()) + " export(s) on port " +
+         std::to_string(rpc->port());
+}
+
+bool Server::Impl::close(storage::FileSystem& filesystem, const std::string& path, bool bounded) {
+  auto& worker = runtime.worker(0);
+  auto closed =
+      boost::asio::co_spawn(worker.context, close_one(filesystem, worker), boost::asio::use_future);
+  if (bounded && closed.wait_for(close_deadline) != std::future_status::ready) {
+    log::error(path + ": files could not be closed in time");
+    return false;
+  }
+  try {
+    const auto result = closed.get();
+    if (result) return true;
+    log::error(path + ": data was not made durable: " + result.error().message());
+  } catch (const std::exception& error) {
+    log::error(path + ": files could not be closed: " + error.what());
+  }
+  return false;
+}
+
 bool Server::Impl::close_files(bool drained) {
   bool good = true;
-  auto& worker = runtime.worker(0);
   const auto table = exports.get();
   for (const auto& one : table->all()) {
-    auto closed = boost::asio::co_spawn(worker.context, close_one(*one->filesystem, worker),
-                                        boost::asio::use_future);
-    if (!drained && closed.wait_for(close_deadline) != std::future_status::ready) {
-      log::error(one->config.path + ": files could not be closed in time");
-      good = false;
-      continue;
-    }
-    try {
-      const auto result = closed.get();
-      if (result) continue;
-      log::error(one->config.path + ": data was not made durable: " + result.error().message());
-    } catch (const std::exception& error) {
-      log::error(one->config.path + ": files could not be closed: " + error.what());
-    }
-    good = false;
+    good = close(*one->filesystem, one->config.path, !drained) && good;
   }
+  for (const Removed& one : removed)
+    good = close(*one.filesystem, one.config.path, !drained) && good;
   return good;
 }
 
@@ -238,10 +278,19 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   runtime.use_io_uring = hooks.use_io_uring;
   runtime.wrap_device = std::move(hooks.wrap_device);
   runtime.buffer_bytes = hooks.buffer_bytes != 0 ? hooks.buffer_bytes : default_buffer_bytes();
+  std::optional<MemoryBudget> budget;
+  if (config.memory_limit) budget = memory_budget(*config.memory_limit);
+  if (budget) runtime.buffer_bytes = std::min(runtime.buffer_bytes, budget->buffer_bytes);
   auto impl = std::make_unique<Impl>(std::move(runtime));
+  impl->clients.emplace(std::move(hooks.resolver));
+  impl->groups.emplace(std::move(hooks.groups));
+  impl->load = std::move(hooks.load);
+  impl->config = config;
+  if (budget) impl->edge_bytes_left = budget->edge_bytes;
 
-  auto exports = impl->open_exports(config);
+  auto exports = impl->open_exports(config, nullptr);
   if (!exports) return exports.error();
+  impl->set_directories(**exports, nullptr);
   impl->exports.replace(*exports);
   const storage::HandleCodec handles(*key);
   impl->nfs3.emplace(impl->exports, handles);
@@ -252,10 +301,15 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   const std::array programs{nfs3::program(*impl->nfs3), impl->nfs4->program(),
                             mount3::program_v3(*impl->mount3), mount3::program_v1(*impl->mount3)};
   hooks.rpc.connection_closed = impl->nfs4->connection_closed();
+  if (config.max_connections) hooks.rpc.max_connections = *config.max_connections;
+  if (budget) limit_memory(hooks.rpc, *budget);
   hooks.rpc.max_connections =
       std::min(hooks.rpc.max_connections, std::max<std::size_t>(descriptor_limit() / 4, 16));
+  prepare_calls(hooks.rpc, *impl->clients, *impl->groups);
   impl->rpc.emplace(impl->runtime, programs, hooks.rpc);
-  if (auto error = impl->listen(config)) return *error;
+  if (auto error = hooks.sockets.empty() ? impl->listen(config) : impl->adopt(hooks.sockets)) {
+    return *error;
+  }
   if (config.metrics) {
     const Insight insight{impl->exports, *impl->rpc, impl->runtime, impl->nfs4->service()};
     auto exporter = Exporter::start(*config.metrics, insight);
@@ -263,8 +317,19 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
     impl->exporter = std::move(*exporter);
     impl->metrics = ip::tcp::endpoint(config.metrics->address(), impl->exporter->port());
   }
-  if (auto error = impl->open_control(config, std::move(hooks.drain))) return *error;
+  control::Commands::Hooks control;
+  control.drain = std::move(hooks.drain);
+  control.reload = [server = impl.get()]() -> std::optional<ConfigError> {
+    auto refused = server->reload();
+    if (!refused) return std::nullopt;
+    return ConfigError{std::move(*refused)};
+  };
+  if (auto error = impl->open_control(config, std::move(control))) return *error;
   impl->rpc->start();
+  if (hooks.watchdog_interval.count() > 0) {
+    impl->watchdog.emplace(impl->runtime, std::move(hooks.feed_watchdog));
+    impl->watchdog->start(hooks.watchdog_interval);
+  }
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
@@ -284,6 +349,10 @@ const std::string& Server::control_socket() const {
   return impl_->control_socket;
 }
 
+std::string Server::status() const {
+  return impl_->status();
+}
+
 std::shared_ptr<const ExportTable> Server::exports() const {
   return impl_->exports.get();
 }
@@ -297,33 +366,18 @@ std::string Server::counters() const {
 }
 
 bool Server::stop() {
-  if (std::exchange(impl_->stopped, true)) return true;
+  // It may be in the middle of a reload.
   impl_->control.reset();
+  const std::lock_guard lock(impl_->reloading);
+  if (std::exchange(impl_->stopped, true)) return true;
   const bool drained = impl_->rpc->drain(drain_deadline);
   if (!drained) log::error("requests were still in progress when their time was up");
   impl_->exporter.reset();
   impl_->nfs4->stop();
   const bool closed = impl_->close_files(drained);
+  if (impl_->watchdog) impl_->watchdog->stop();
   impl_->runtime.stop();
   return drained && closed;
-}
-
-std::string describe(const Export& one) {
-  const auto& options = one.config.storage;
-  std::string text = one.config.path;
-  text += options.read_only ? ": access=ro" : ": access=rw";
-  text += " clients=";
-  for (std::size_t i = 0; i < one.config.clients.size(); ++i) {
-    if (i > 0) text += '+';
-    text += one.config.clients[i].text();
-  }
-  text += " squash=" + std::string(name(one.config.squash));
-  text += " read=" + std::string(to_string(options.read));
-  text += " write=" + std::string(to_string(options.write));
-  if (options.write == storage::IoMode::direct)
-    text += " edges=" + std::string(to_string(options.edges));
-  if (!options.sync) text += " sync=no: a crash may lose acknowledged names and attributes";
-  return text;
 }
 
 }  // namespace selvage::server

@@ -9,6 +9,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,9 +32,19 @@ struct ServerHooks {
   rpc::Options rpc;
   /// For the control socket: see control::Commands::Hooks.
   std::function<void()> drain;
+  /// Reads the configuration anew, for reload(). Empty: there is nothing to reload.
+  std::function<Parsed<Config>()> load;
+  /// Listening TCP sockets, which become the server's: then it makes none of its own.
+  std::vector<int> sockets;
+  /// How often the workers must all answer, and what is called when they do. 0: never.
+  std::chrono::microseconds watchdog_interval{0};
+  std::function<void()> feed_watchdog;
+  Resolver resolver = Resolver::system();
+  GroupDirectory::LookUp groups;  ///< Empty: this machine's.
 };
 
-/// Serves from start() to stop(). All calls from one thread that is not a worker's.
+/// Serves from start() to stop(). All calls from one thread that is not a worker's, but for
+/// reload(), which may be called from any such thread.
 class Server {
  public:
   /// Makes the state directory if it is missing (0700), opens every export, listens, and serves.
@@ -55,6 +66,16 @@ class Server {
   const std::string& control_socket() const;
   std::shared_ptr<const ExportTable> exports() const;
   bool io_uring_active() const;
+  /// "Serving N export(s) on port P".
+  std::string status() const;
+
+  /// Serves as the configuration that ServerHooks::load gives: exports are added, changed and
+  /// removed, while requests go on; a changed rule holds for the next request. Of a removed export
+  /// requests in progress end, then its NFSv4 state goes and its files are written out and closed;
+  /// its handles are stale. The text if it is refused, and then nothing has changed; what takes a
+  /// restart (addresses, threads, how an export reads and writes) is refused too. Blocks for as
+  /// long as name service and requests on removed exports take, each bounded by 10 s.
+  std::optional<std::string> reload();
 
   /// All counters as one table; ends with a newline. Also after stop().
   std::string counters() const;

@@ -32,9 +32,9 @@ Reply answer(const Results& results) {
 }
 
 /// The directory that `below` names under the export, walked as the client.
-Awaitable<Result<storage::ObjectId>> walk(const Export& served, Call& call,
+Awaitable<Result<storage::ObjectId>> walk(const Export& served, const AccessRule& rule, Call& call,
                                           std::string_view below) {
-  const auto credentials = credentials_for(served, call.auth_sys);
+  const auto credentials = credentials_for(served, rule, call.auth_sys);
   const storage::Caller caller{call.worker, credentials};
   auto at = served.filesystem->root();
   const auto top = co_await served.filesystem->getattr(caller, at);
@@ -59,8 +59,11 @@ Awaitable<Result<std::vector<std::uint8_t>>> mount(Service& service, Call& call,
   const auto table = service.exports.get();
   const auto covering = table->covering(*path);
   if (covering.found == nullptr) co_return storage::errno_code(ENOENT);
-  if (!covering.found->match(call.client)) co_return storage::errno_code(EACCES);
-  const auto directory = co_await walk(*covering.found, call, covering.below);
+  const AccessRule* rule = covering.found->rule_for(call.client);
+  if (rule == nullptr || (rule->secure && !reserved_port(call.client_port))) {
+    co_return storage::errno_code(EACCES);
+  }
+  const auto directory = co_await walk(*covering.found, *rule, call, covering.below);
   if (!directory) co_return directory.error();
   MountList::Entry entry{call.client.to_string(), *path};
   service.mounts.add(std::move(entry));
@@ -165,12 +168,13 @@ Awaitable<Reply> export_(void* service, Call& /*call*/) {
   for (const auto& one : table->all()) {
     xdr::exportnode node;
     node.ex_dir.value = one->config.path;
-    const auto& rules = one->config.clients;
-    const bool everybody = std::find(rules.begin(), rules.end(), ClientRule()) != rules.end();
+    const auto& rules = one->config.rules;
+    const bool everybody =
+        std::ranges::find(rules, ClientRule(), &AccessRule::client) != rules.end();
     for (const auto& rule : rules) {
       if (everybody) break;
       xdr::groupnode group;
-      group.gr_name.value = rule.text();
+      group.gr_name.value = rule.client.text();
       node.ex_groups.items.push_back(std::move(group));
     }
     list.entries.items.push_back(std::move(node));

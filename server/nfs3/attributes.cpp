@@ -86,7 +86,7 @@ Awaitable<Reply> access(void* service, Call& call) {
   }
   xdr::ACCESS3resok ok;
   ok.obj_attributes = target->post_op(may->attributes);
-  ok.access = granted_bits(*may, target->served->read_only()) & args.access;
+  ok.access = granted_bits(*may, target->rule->read_only) & args.access;
   co_return answer(xdr::ACCESS3res(ok));
 }
 

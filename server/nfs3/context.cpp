@@ -12,14 +12,16 @@ Result<Target> resolve(const void* service, const Call& call, const xdr::nfs_fh3
   target.table = self.exports.get();
   target.served = target.table->by_id(decoded->export_id);
   if (target.served == nullptr) return storage::errno_code(ESTALE);
-  if (!target.served->match(call.client)) return storage::errno_code(EACCES);
+  target.rule = target.served->rule_for(call.client);
+  if (target.rule == nullptr) return storage::errno_code(EACCES);
+  if (target.rule->secure && !reserved_port(call.client_port)) return storage::errno_code(EPERM);
   target.object = decoded->object;
-  target.credentials = credentials_for(*target.served, call.auth_sys);
+  target.credentials = credentials_for(*target.served, *target.rule, call.auth_sys);
   return target;
 }
 
 Result<> check_writable(const Target& target) {
-  if (target.served->read_only()) return storage::errno_code(EROFS);
+  if (target.rule->read_only) return storage::errno_code(EROFS);
   return {};
 }
 

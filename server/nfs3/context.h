@@ -28,6 +28,7 @@ using storage::Result;
 struct Target {
   std::shared_ptr<const ExportTable> table;  ///< Keeps the export.
   const Export* served = nullptr;
+  const AccessRule* rule = nullptr;  ///< What that client may do there.
   storage::ObjectId object;
   storage::Credentials credentials;
 
@@ -49,7 +50,8 @@ struct Target {
 };
 
 /// Errc::bad_handle for a handle that this server did not make, ESTALE if its export is not served
-/// any more, EACCES if that is not for this client. Does not look at the object.
+/// any more, EACCES if that is not for this client, EPERM if it must use a reserved port. Does not
+/// look at the object.
 Result<Target> resolve(const void* service, const Call& call, const xdr::nfs_fh3& handle);
 
 /// EROFS unless the export may be written to.

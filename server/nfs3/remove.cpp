@@ -24,7 +24,7 @@ Awaitable<Result<storage::Attributes>> checked_rmdir(const Target& target, stora
 
 /// EXDEV between exports, even of one file system: each is a file system of its own to the client.
 Result<> check_same_export(const Target& a, const Target& b) {
-  if (a.served != b.served) return storage::errno_code(EXDEV);
+  if (a.served->id != b.served->id) return storage::errno_code(EXDEV);
   return {};
 }
 

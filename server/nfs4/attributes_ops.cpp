@@ -78,7 +78,7 @@ Awaitable<xdr::ACCESS4res> access(Compound& compound, xdr::ACCESS4args args) {
   const auto may = co_await object.filesystem().access(compound.caller(object), object.id);
   if (!may) co_return xdr::ACCESS4res(status_of(may.error()));
   ok.supported = supported_rights(may->attributes.type) & args.access;
-  ok.access = granted_rights(*may, object.served->read_only()) & args.access;
+  ok.access = granted_rights(*may, object.rule->read_only) & args.access;
   compound.known = may->attributes;
   co_return xdr::ACCESS4res(ok);
 }

@@ -50,12 +50,21 @@ Outcome<Object> Compound::resolve(const xdr::nfs_fh4& handle) const {
     return enter(*node);
   }
   Object object;
-  object.served = names->exports().by_id(decoded->export_id);
-  if (object.served == nullptr) return xdr::NFS4ERR_STALE;
-  if (!object.served->match(call.client)) return xdr::NFS4ERR_ACCESS;
+  const Export* served = names->exports().by_id(decoded->export_id);
+  if (served == nullptr) return xdr::NFS4ERR_STALE;
+  const xdr::nfsstat4 good = enter_export(*served, object);
+  if (good != xdr::NFS4_OK) return good;
   object.id = decoded->object;
-  object.credentials = credentials_for(*object.served, call.auth_sys);
   return object;
+}
+
+xdr::nfsstat4 Compound::enter_export(const Export& served, Object& object) const {
+  object.served = &served;
+  object.rule = served.rule_for(call.client);
+  if (object.rule == nullptr) return xdr::NFS4ERR_ACCESS;
+  if (object.rule->secure && !reserved_port(call.client_port)) return xdr::NFS4ERR_PERM;
+  object.credentials = credentials_for(served, *object.rule, call.auth_sys);
+  return xdr::NFS4_OK;
 }
 
 Outcome<Object> Compound::enter(const PathNode& node) const {
@@ -67,11 +76,11 @@ Outcome<Object> Compound::enter(const PathNode& node) const {
     object.node = &node;
     return object;
   }
-  object.served = node.served != nullptr ? node.served : node.inside;
-  if (!object.served->match(call.client)) return xdr::NFS4ERR_ACCESS;
+  const xdr::nfsstat4 good =
+      enter_export(node.served != nullptr ? *node.served : *node.inside, object);
+  if (good != xdr::NFS4_OK) return good;
   if (node.served == nullptr && !node.object) return xdr::NFS4ERR_NOENT;
   object.id = node.served != nullptr ? object.filesystem().root() : *node.object;
-  object.credentials = credentials_for(*object.served, call.auth_sys);
   return object;
 }
 
@@ -98,7 +107,7 @@ Outcome<xdr::stateid4> Compound::stateid(const xdr::stateid4& given) const {
 }
 
 xdr::nfsstat4 Compound::check_writable() const {
-  const bool writable = !current->pseudo() && !current->served->read_only();
+  const bool writable = !current->pseudo() && !current->rule->read_only;
   return writable ? xdr::NFS4_OK : xdr::NFS4ERR_ROFS;
 }
 

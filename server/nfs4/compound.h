@@ -27,6 +27,7 @@ using storage::Result;
 struct Object {
   const PathNode* node = nullptr;  ///< A pseudo directory; then the rest is not set.
   const Export* served = nullptr;
+  const AccessRule* rule = nullptr;  ///< What that client may do there.
   storage::ObjectId id;
   storage::Credentials credentials;
 
@@ -81,7 +82,8 @@ class Compound {
     return {minor, minor == 0 ? named : client};
   }
 
-  /// The object of a handle. BADHANDLE, STALE, or ACCESS if its export is not for this client.
+  /// The object of a handle. BADHANDLE, STALE, ACCESS if its export is not for this client, PERM if
+  /// that must use a reserved port.
   Outcome<Object> resolve(const xdr::nfs_fh4& handle) const;
   /// The same for a node of the path tree. NOENT if the client may see no export at or below it.
   Outcome<Object> enter(const PathNode& node) const;
@@ -102,6 +104,8 @@ class Compound {
   bool utf8() const { return !current->pseudo() && current->served->config.utf8; }
   /// ROFS unless the current object's export may be written to, and for the pseudo file system.
   xdr::nfsstat4 check_writable() const;
+  /// Sets `served` and what goes with it: ACCESS, PERM.
+  xdr::nfsstat4 enter_export(const Export& served, Object& object) const;
   /// A payload of `results` gives its memory back, so that another buffer can be waited for.
   void release_payload() {
     results.own_payload();

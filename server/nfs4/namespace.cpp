@@ -16,7 +16,7 @@ storage::Credentials servers_own() {
 }  // namespace
 
 bool PathNode::visible(const boost::asio::ip::address& client) const {
-  if (served != nullptr && served->match(client)) return true;
+  if (served != nullptr && served->rule_for(client) != nullptr) return true;
   return std::ranges::any_of(children,
                              [&](const auto& child) { return child.second->visible(client); });
 }

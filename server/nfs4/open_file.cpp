@@ -28,7 +28,7 @@ Awaitable<xdr::nfsstat4> check_file(const Compound& compound, const Object& obje
   }
   const bool writes = (access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
   const bool reads = (access & xdr::OPEN4_SHARE_ACCESS_READ) != 0;
-  if (writes && object.served->read_only()) co_return xdr::NFS4ERR_ROFS;
+  if (writes && object.rule->read_only) co_return xdr::NFS4ERR_ROFS;
   const auto may = co_await object.filesystem().access(compound.caller(object), object.id);
   if (!may) co_return status_of(may.error());
   // Who may execute a file must be able to read it in.
@@ -112,7 +112,7 @@ Awaitable<Outcome<OpenedFile>> create_exclusive(Compound& compound, const Object
 Awaitable<Outcome<OpenedFile>> create_by_name(Compound& compound, const Object& directory,
                                               const std::string& name, const xdr::createhow4& how,
                                               std::uint32_t access) {
-  if (directory.served->read_only()) co_return xdr::NFS4ERR_ROFS;
+  if (directory.rule->read_only) co_return xdr::NFS4ERR_ROFS;
   if (const auto* attributes = how.get_if<xdr::fattr4>()) {
     const auto wanted = co_await new_attributes(compound, *attributes);
     if (!wanted) co_return wanted.status();

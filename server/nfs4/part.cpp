@@ -1,6 +1,7 @@
 #include "server/nfs4/part.h"
 
 #include "server/log.h"
+#include "server/memory_budget.h"
 #include "server/nfs4/program.h"
 #include "server/nfs4/records.h"
 #include "server/nfs4/state/recovery_store.h"
@@ -13,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <future>
@@ -29,6 +31,12 @@ state::Options state_options(const Config& config) {
   state::Options options;
   options.lease_time = std::chrono::seconds(config.lease_time);
   options.grace_time = std::chrono::seconds(config.grace_time);
+  if (config.memory_limit) {
+    const MemoryBudget budget = memory_budget(*config.memory_limit);
+    options.max_reply_cache_bytes =
+        std::min(options.max_reply_cache_bytes, budget.session_reply_bytes);
+    options.max_clients = std::min(options.max_clients, budget.max_clients);
+  }
   return options;
 }
 
@@ -106,6 +114,18 @@ rpc::Program Part::program() {
 
 std::function<void(std::uint64_t)> Part::connection_closed() {
   return [&state = impl_->state](std::uint64_t connection) { state.connection_lost(connection); };
+}
+
+void Part::replace(std::shared_ptr<const ExportTable> exports) {
+  storage::Worker& worker = *impl_->worker;
+  auto names = boost::asio::co_spawn(worker.context, Namespace::make(std::move(exports), worker),
+                                     boost::asio::use_future)
+                   .get();
+  impl_->service->replace(std::move(names));
+}
+
+void Part::drop_export(std::uint32_t id) {
+  impl_->state.drop_export(id);
 }
 
 const Service& Part::service() const {

@@ -37,6 +37,10 @@ class Part {
   /// not on a worker.
   bool evict(std::uint64_t client);
   void end_grace();
+  /// For COMPOUNDs to come. Blocks.
+  void replace(std::shared_ptr<const ExportTable> exports);
+  /// State::drop_export().
+  void drop_export(std::uint32_t id);
 
   /// The clock stands still from here on. After the last request, before the runtime stops.
   void stop();

@@ -324,6 +324,12 @@ void Connection::sweep(Time time, bool contended) {
   }
 }
 
+std::optional<Connection::Time> Connection::idle_since() const {
+  const bool in_use = closed_ || draining_ || calls_ != 0 || !queue_.empty();
+  if (in_use || reader_.clock().running_since()) return std::nullopt;
+  return last_activity_;
+}
+
 void Connection::drain() {
   if (draining_ || closed_) return;
   draining_ = true;

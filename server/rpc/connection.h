@@ -38,6 +38,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// what slow clients may hold.
   void sweep(Time now, bool contended);
 
+  /// Since when nothing has been asked or answered, and no record has begun; nullopt: it is in use.
+  std::optional<Time> idle_since() const;
+  std::uint64_t number() const { return peer_.connection; }
+
   /// No new calls; those in progress finish, then the connection is closed.
   void drain();
 

@@ -28,7 +28,7 @@ struct Core {
       : options(given),
         programs(served),
         duplicates(given.duplicates, counters),
-        dispatcher(programs, duplicates, counters),
+        dispatcher(programs, duplicates, counters, options),
         requests(given.max_in_flight),
         large_records(given.max_large_records),
         connections(workers) {}
@@ -48,19 +48,23 @@ struct Core {
   std::atomic<unsigned> next_worker{0};
   std::atomic<std::uint64_t> next_connection{1};
   std::atomic<bool> draining{false};
-  std::mutex mutex;  ///< Of `open`.
+  std::atomic<bool> crowded{false};  ///< There was no room for a connection, and hardly is now.
+  std::mutex mutex;                  ///< Of `open`.
   std::condition_variable none_open;
   std::size_t open = 0;  ///< Connections accepted whose last coroutine has not ended.
 
   /// Somebody waits for what a client that sends or takes its bytes slowly may hold.
   bool contended(const storage::BufferPool& buffers) const {
-    return buffers.awaited() || requests.awaited() || large_records.awaited();
+    return buffers.awaited() || requests.awaited() || large_records.awaited() || crowded.load();
   }
 
   /// False over the bound.
   bool enter() {
     const std::lock_guard lock(mutex);
-    if (open >= options.max_connections) return false;
+    if (open >= options.max_connections) {
+      crowded.store(true);
+      return false;
+    }
     ++open;
     counters.connections_open.value.store(open, std::memory_order_relaxed);
     return true;
@@ -68,6 +72,7 @@ struct Core {
   void leave() {
     const std::lock_guard lock(mutex);
     --open;
+    if (open < options.max_connections - options.max_connections / 16) crowded.store(false);
     counters.connections_open.value.store(open, std::memory_order_relaxed);
     if (open == 0) none_open.notify_all();
   }

@@ -202,6 +202,7 @@ Awaitable<std::optional<Outgoing>> Dispatcher::serve(storage::Worker& worker, Pe
             source};
   Reply reply;
   try {
+    if (options_.must_prepare && options_.must_prepare(call)) co_await options_.prepare(call);
     reply = co_await procedure.handler(entry->program.service, call);
   } catch (...) {
     counters_.handler_exceptions.add();

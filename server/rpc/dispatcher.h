@@ -4,6 +4,7 @@
 #include "server/rpc/client_table.h"
 #include "server/rpc/counters.h"
 #include "server/rpc/duplicate_request_cache.h"
+#include "server/rpc/options.h"
 #include "server/rpc/program_table.h"
 #include "server/rpc/record.h"
 #include "storage/worker.h"
@@ -37,8 +38,9 @@ struct Outgoing {
 /// Stateless but for what it refers to, which outlives it. Any worker.
 class Dispatcher {
  public:
-  Dispatcher(ProgramTable& programs, DuplicateRequestCache& cache, Counters& counters)
-      : programs_(programs), cache_(cache), counters_(counters) {}
+  Dispatcher(ProgramTable& programs, DuplicateRequestCache& cache, Counters& counters,
+             const Options& options)
+      : programs_(programs), cache_(cache), counters_(counters), options_(options) {}
 
   /// Answers one call. nullopt: no reply (not a call; or a retry that cannot be answered).
   storage::Awaitable<std::optional<Outgoing>> serve(storage::Worker& worker, Peer peer,
@@ -51,6 +53,7 @@ class Dispatcher {
   ProgramTable& programs_;
   DuplicateRequestCache& cache_;
   Counters& counters_;
+  const Options& options_;
 };
 
 }  // namespace selvage::server::rpc

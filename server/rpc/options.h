@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/rpc/duplicate_request_cache.h"
+#include "server/rpc/program.h"
 #include "server/rpc/record_reader.h"
 
 #include <chrono>
@@ -25,6 +26,10 @@ struct Options {
   std::chrono::milliseconds idle_deadline{600'000};  ///< Linux reconnects without a trace.
   std::chrono::milliseconds linger{1'000};  ///< For the client's close, when the server goes down.
   DuplicateRequestCache::Options duplicates;
+  /// Before a call is handled: whether something about its client has to be found out first (cheap;
+  /// asked of every call), and what finds it out. Both or none.
+  std::function<bool(const Call& call)> must_prepare;
+  std::function<Awaitable<>(Call& call)> prepare;
   /// Told of each connection that has ended (Call::connection), on its worker; may be empty.
   std::function<void(std::uint64_t connection)> connection_closed;
 };

@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <netinet/in.h>
@@ -17,7 +18,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <future>
+#include <memory>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace selvage::server::rpc {
 
@@ -31,6 +35,9 @@ namespace {
 
 constexpr unsigned port_attempts = 16;
 constexpr milliseconds accept_pause{100};
+constexpr std::size_t eviction_share = 64;
+constexpr unsigned eviction_turns = 50;
+constexpr milliseconds eviction_pause{2};
 /// How long drain() waits, after its deadline, for what it has cut to come back.
 constexpr milliseconds cut_grace{2'000};
 
@@ -89,6 +96,64 @@ Peer peer_of(const tcp::endpoint& endpoint) {
   return peer;
 }
 
+struct Idle {
+  Connection::Time since;
+  std::uint64_t connection;
+};
+
+/// On the worker's thread.
+Awaitable<std::vector<Idle>> idle_connections(std::shared_ptr<Core> core, unsigned index) {
+  std::vector<Idle> idle;
+  for (const Connection* connection : core->connections[index]) {
+    if (const auto since = connection->idle_since()) idle.push_back({*since, connection->number()});
+  }
+  co_return idle;
+}
+
+/// On the worker's thread: closes those that are still idle.
+Awaitable<> close_idle(std::shared_ptr<Core> core, unsigned index,
+                       std::shared_ptr<const std::unordered_set<std::uint64_t>> which) {
+  for (Connection* connection : core->connections[index]) {
+    if (which->contains(connection->number()) && connection->idle_since()) {
+      connection->close(CloseReason::idle);
+    }
+  }
+  co_return;
+}
+
+/// Over the bound of connections: those idle for longest go, a sixty-fourth of all at once, so that
+/// the search for them is not made for each. True if there is room for one now.
+Awaitable<bool> make_room(storage::Runtime& runtime, std::shared_ptr<Core> core) {
+  std::vector<Idle> idle;
+  for (unsigned index = 0; index < runtime.size(); ++index) {
+    auto search = idle_connections(core, index);
+    const std::vector<Idle> found = co_await asio::co_spawn(runtime.worker(index).context,
+                                                            std::move(search), asio::use_awaitable);
+    idle.insert(idle.end(), found.begin(), found.end());
+  }
+  const std::size_t count = std::min(
+      idle.size(), std::max<std::size_t>(core->options.max_connections / eviction_share, 1));
+  std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(count), {},
+                            &Idle::since);
+  auto chosen = std::make_shared<std::unordered_set<std::uint64_t>>();
+  for (std::size_t i = 0; i < count; ++i) chosen->insert(idle[i].connection);
+  const std::shared_ptr<const std::unordered_set<std::uint64_t>> which = std::move(chosen);
+  for (unsigned index = 0; index < runtime.size() && count != 0; ++index) {
+    auto close = close_idle(core, index, which);
+    co_await asio::co_spawn(runtime.worker(index).context, std::move(close), asio::use_awaitable);
+  }
+  // Their coroutines end in a turn of their own.
+  asio::steady_timer pause(co_await asio::this_coro::executor);
+  for (unsigned turn = 0; turn < eviction_turns; ++turn) {
+    if (core->enter()) co_return true;
+    if (count == 0) break;
+    pause.expires_after(eviction_pause);
+    ErrorCode ignored;
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  co_return false;
+}
+
 Awaitable<> accept(std::shared_ptr<tcp::acceptor> acceptor, storage::Runtime& runtime,
                    std::shared_ptr<Core> core) {
   asio::steady_timer pause(acceptor->get_executor());
@@ -110,7 +175,9 @@ Awaitable<> accept(std::shared_ptr<tcp::acceptor> acceptor, storage::Runtime& ru
       }
       continue;
     }
-    if (!core->enter()) {
+    bool entered = core->enter();
+    if (!entered) entered = co_await make_room(runtime, core);
+    if (!entered) {
       core->counters.connections_refused.add();
       continue;
     }

@@ -24,6 +24,7 @@ struct ExportOptions {
 
   // Bounds and times, not configurable by clients.
   std::size_t max_open_files = 4096;
+  std::size_t max_paths = 16'384;  ///< Objects remembered where there are no handles (object.h).
   std::size_t max_boundary_pages = 65536;
   std::size_t max_edge_bytes = std::size_t{64} << 20;  ///< Of pages assembled in memory.
   unsigned idle_close_seconds = 30;     ///< A file nobody used that long is synced and closed.

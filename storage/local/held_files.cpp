@@ -61,6 +61,12 @@ bool HeldFiles::held(const ObjectId& id) const {
   return files_.contains(id);
 }
 
+std::shared_ptr<const UniqueFd> HeldFiles::descriptor(const ObjectId& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(id);
+  return found == files_.end() ? nullptr : found->second.fd;
+}
+
 void HeldFiles::release(const ObjectId& id) {
   Worker* worker = nullptr;
   {

@@ -35,6 +35,9 @@ class HeldFiles : public std::enable_shared_from_this<HeldFiles> {
   /// Whether anybody holds it, or is about to: its data is not to be thrown away.
   bool held(const ObjectId& id) const;
 
+  /// What it is held by; nullptr if it is not.
+  std::shared_ptr<const UniqueFd> descriptor(const ObjectId& id) const;
+
   /// Ends all holds; returns once nobody calls `gone` any more. Those who still have a hold may
   /// release it whenever they like.
   Awaitable<> stop(Worker& worker);

@@ -137,8 +137,9 @@ ErrorCode directory_error(int dirfd, ErrorCode error) {
 Result<std::unique_ptr<LocalFileSystem>> LocalFileSystem::open(const std::string& path,
                                                                ExportOptions options,
                                                                Runtime& runtime) {
-  auto opener = ObjectOpener::open(path);
+  auto opener = ObjectOpener::open(path, options.max_paths);
   if (!opener) return opener.error();
+  if (options.notice && !opener->lost().empty()) options.notice(opener->lost());
   FileSystemLimits limits{};
   limits.max_file_size = find_max_file_size(opener->root_fd());
   limits.max_name = limit_of(opener->root_fd(), _PC_NAME_MAX, NAME_MAX);

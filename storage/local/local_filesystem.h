@@ -19,7 +19,7 @@ namespace selvage::storage {
 
 class LocalFileSystem final : public FileSystem {
  public:
-  /// Opens the directory `path`. ENOENT, ENOTDIR, EOPNOTSUPP where the file system has no handles.
+  /// Opens the directory `path`. ENOENT, ENOTDIR.
   /// `runtime` must outlive it. Blocks: call it before serving.
   static Result<std::unique_ptr<LocalFileSystem>> open(const std::string& path,
                                                        ExportOptions options, Runtime& runtime);

@@ -1,6 +1,7 @@
 #include "storage/local/object.h"
 
 #include "storage/local/held_files.h"
+#include "storage/local/path_table.h"
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -52,9 +53,32 @@ Result<ObjectId> handle_at(int dirfd, const char* name, int& mount_id) {
   return ObjectId(handle->handle_type, value);
 }
 
+/// An id of our own: inode number and time of birth.
+Result<ObjectId> made_up_id(int dirfd, const char* name, int& mount_id) {
+  constexpr std::int32_t type = 0x7e1f;
+  struct statx stats{};
+  const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
+  if (::statx(dirfd, name, flags, STATX_INO | STATX_BTIME | STATX_MNT_ID, &stats) != 0) {
+    return errno_code(errno);
+  }
+  mount_id = static_cast<int>(stats.stx_mnt_id);
+  std::array<std::uint8_t, 20> bytes{};
+  std::memcpy(bytes.data(), &stats.stx_ino, 8);
+  if ((stats.stx_mask & STATX_BTIME) != 0) {
+    std::memcpy(bytes.data() + 8, &stats.stx_btime.tv_sec, 8);
+    std::memcpy(bytes.data() + 16, &stats.stx_btime.tv_nsec, 4);
+  }
+  return ObjectId(type, bytes);
+}
+
+std::string count_of(std::size_t paths) {
+  return "the " + std::to_string(paths) +
+         " objects used last are remembered, handles of others become stale, and all at a restart";
+}
+
 }  // namespace
 
-Result<ObjectOpener> ObjectOpener::open(const std::string& root_path) {
+Result<ObjectOpener> ObjectOpener::open(const std::string& root_path, std::size_t max_paths) {
   ObjectOpener opener;
   opener.held_ = std::make_shared<HeldFiles>();
   opener.root_ = UniqueFd(::open(root_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -64,19 +88,50 @@ Result<ObjectOpener> ObjectOpener::open(const std::string& root_path) {
   opener.device_ = device_of(*stats);
   opener.root_inode_ = stats->stx_ino;
   int mount_id = 0;
-  const auto id = handle_at(opener.root_.get(), "", mount_id);
+  auto id = handle_at(opener.root_.get(), "", mount_id);
+  opener.made_up_ = !id && id.error() == errno_code(EOPNOTSUPP);
+  if (opener.made_up_) id = made_up_id(opener.root_.get(), "", mount_id);
   if (!id) return id.error();
   opener.root_id_ = *id;
   opener.mount_id_ = static_cast<std::uint64_t>(mount_id);
-  // Handles that cannot be opened again are of no use: find out now.
-  const auto again = opener.open_path(*id);
-  if (!again) return again.error();
+  if (!opener.made_up_) {
+    const auto again = opener.open_path(*id);
+    if (again) return opener;
+    if (again.error() != errno_code(EPERM) && again.error() != errno_code(EOPNOTSUPP)) {
+      return again.error();
+    }
+  }
+  opener.paths_ = std::make_shared<PathTable>(max_paths);
+  opener.paths_->add(*id, opener.root_.get(), true);
+  opener.lost_ = opener.made_up_
+                     ? "the file system has no file handles: " + count_of(max_paths)
+                     : "no CAP_DAC_READ_SEARCH to open files by handle: " + count_of(max_paths);
   return opener;
+}
+
+Result<UniqueFd> ObjectOpener::open_known(const ObjectId& id, int flags) const {
+  auto known = paths_->find(id);
+  if (!known) known = held_->descriptor(id);
+  if (!known) return errno_code(ESTALE);
+  if ((flags & O_PATH) != 0) {
+    UniqueFd copy(::fcntl(known->get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return errno_code(errno);
+    return copy;
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(known->get());
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!fd) return errno_code(errno);
+  return fd;
+}
+
+void ObjectOpener::forget(const ObjectId& id) const {
+  if (paths_) paths_->remove(id);
 }
 
 Result<UniqueFd> ObjectOpener::open_handle(const ObjectId& id, int flags) const {
   const auto value = id.bytes();
   if (value.empty()) return errno_code(ESTALE);
+  if (paths_) return open_known(id, flags);
   HandleBuffer buffer;
   file_handle* handle = buffer.get();
   handle->handle_bytes = static_cast<unsigned>(value.size());
@@ -135,9 +190,12 @@ Result<OpenObject> ObjectOpener::open_at(int dirfd, const std::string& name) con
 
 Result<ObjectId> ObjectOpener::id_of(int dirfd, const std::string& name) const {
   int mount_id = 0;
-  const auto id = handle_at(dirfd, name.c_str(), mount_id);
+  const auto id = made_up_ ? made_up_id(dirfd, name.c_str(), mount_id)
+                           : handle_at(dirfd, name.c_str(), mount_id);
   if (!id) return id.error();
   if (static_cast<std::uint64_t>(mount_id) != mount_id_) return errno_code(EXDEV);
+  // Whoever is told of it comes back with it.
+  if (paths_ && name.empty()) paths_->add(*id, dirfd);
   return *id;
 }
 

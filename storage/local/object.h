@@ -14,6 +14,7 @@
 namespace selvage::storage {
 
 class HeldFiles;
+class PathTable;
 
 /// A descriptor and what statx(2) said of it just after it was opened.
 struct OpenObject {
@@ -25,13 +26,23 @@ struct OpenObject {
 /// ObjectId act as the server: open_by_handle_at(2) needs CAP_DAC_READ_SEARCH. Those that take a
 /// directory and a name are judged under the identity that the thread has. Thread-safe.
 ///
+/// Where the process may not open by handle, or the file system has no handles, a bounded table of
+/// O_PATH descriptors stands in: an object is found as long as the table remembers it, and is
+/// ESTALE after that, and after a restart (but for the root).
+///
 /// Neither symlinks nor mount points are followed: EXDEV for a name on which something else is
 /// mounted, and for a btrfs subvolume (its inode numbers would collide with the export's).
 class ObjectOpener {
  public:
-  /// Opens the directory. ENOENT, ENOTDIR; EOPNOTSUPP where the file system has no handles or they
-  /// are longer than an ObjectId; EPERM without CAP_DAC_READ_SEARCH.
-  static Result<ObjectOpener> open(const std::string& root_path);
+  static constexpr std::size_t default_paths = 4096;
+
+  /// Opens the directory. ENOENT, ENOTDIR. `max_paths` bounds the table of descriptors, which each
+  /// cost one.
+  static Result<ObjectOpener> open(const std::string& root_path,
+                                   std::size_t max_paths = default_paths);
+
+  /// What is lost for want of handles, in one line; empty: nothing.
+  const std::string& lost() const { return lost_; }
 
   const ObjectId& root() const { return root_id_; }
   /// O_RDONLY|O_DIRECTORY of the root.
@@ -39,6 +50,9 @@ class ObjectOpener {
 
   /// The files that are usable without a link.
   HeldFiles& held() const { return *held_; }
+
+  /// The object has lost its last link, and nobody holds it.
+  void forget(const ObjectId& id) const;
 
   /// open_by_handle_at with `flags` (O_PATH, or O_RDONLY|O_DIRECTORY, ...; O_CLOEXEC is added).
   /// ESTALE if the object is gone. Does not look at the link count.
@@ -71,6 +85,11 @@ class ObjectOpener {
 
  private:
   Result<Attributes> attributes_inside(int fd) const;
+  Result<UniqueFd> open_known(const ObjectId& id, int flags) const;
+
+  std::shared_ptr<PathTable> paths_;  // Null where the kernel opens by handle.
+  bool made_up_ = false;              // Ids are ours: the file system has no handles.
+  std::string lost_;
 
   std::shared_ptr<HeldFiles> held_;
   UniqueFd root_;

@@ -107,6 +107,7 @@ void OpenFileTable::show(const ObjectId& id, Attributes& attributes) {
 
 Awaitable<> OpenFileTable::forget(Worker& worker, const ObjectId& id) {
   if (context_.opener.held().held(id)) co_return;
+  context_.opener.forget(id);
   if (context_.locks.has(id)) {
     auto drop = [&] { context_.locks.drop(id); };
     co_await worker.pool.run(drop);

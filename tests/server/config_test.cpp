@@ -52,13 +52,16 @@ TEST(ConfigFile, EverySetting) {
   ASSERT_THAT(parsed->exports, SizeIs(2));
   const auto& one = parsed->exports[0];
   EXPECT_EQ(one.path, "/srv/data/x");
-  EXPECT_TRUE(one.storage.read_only);
-  ASSERT_THAT(one.clients, SizeIs(2));
-  EXPECT_EQ(one.clients[0].text(), "10.0.0.0/8");
-  EXPECT_EQ(one.clients[1].text(), "2001:db8::1");
-  EXPECT_EQ(one.squash, Squash::all);
-  EXPECT_EQ(one.anonuid, 1001U);
-  EXPECT_EQ(one.anongid, 1002U);
+  ASSERT_THAT(one.rules, SizeIs(2));
+  EXPECT_EQ(one.rules[0].client.text(), "2001:db8::1");  // A host before a network.
+  EXPECT_EQ(one.rules[1].client.text(), "10.0.0.0/8");
+  for (const auto& rule : one.rules) {
+    EXPECT_TRUE(rule.read_only);
+    EXPECT_FALSE(rule.secure);
+    EXPECT_EQ(rule.squash, Squash::all);
+    EXPECT_EQ(rule.anonuid, 1001U);
+    EXPECT_EQ(rule.anongid, 1002U);
+  }
   EXPECT_EQ(one.storage.read, storage::IoMode::dontcache);
   EXPECT_EQ(one.storage.write, storage::IoMode::buffered);
   EXPECT_EQ(one.storage.edges, storage::EdgeMode::dontcache);
@@ -68,7 +71,7 @@ TEST(ConfigFile, EverySetting) {
   EXPECT_EQ(one.origin, "f:9");
   const auto& root = parsed->exports[1];
   EXPECT_EQ(root.path, "/");
-  EXPECT_EQ(root.squash, Squash::none);
+  EXPECT_EQ(root.rules.at(0).squash, Squash::none);
   EXPECT_EQ(root.storage.stable_floor, storage::Stability::file_sync);
   EXPECT_EQ(root.storage.edges, storage::EdgeMode::buffered);
 }
@@ -122,12 +125,10 @@ TEST(ConfigFile, DefaultsOfAnExport) {
   EXPECT_FALSE(parsed->threads);
   ASSERT_THAT(parsed->exports, SizeIs(1));
   const auto& one = parsed->exports[0];
-  ASSERT_THAT(one.clients, SizeIs(1));
-  EXPECT_EQ(one.clients[0].text(), "*");
-  EXPECT_EQ(one.squash, Squash::root);
-  EXPECT_EQ(one.anonuid, 65534U);
-  EXPECT_EQ(one.anongid, 65534U);
-  EXPECT_FALSE(one.storage.read_only);
+  ASSERT_THAT(one.rules, SizeIs(1));
+  EXPECT_EQ(one.rules[0], AccessRule());
+  EXPECT_FALSE(one.says_who);
+  EXPECT_FALSE(one.manage_gids);
   EXPECT_EQ(one.storage.read, storage::IoMode::direct);
   EXPECT_EQ(one.storage.write, storage::IoMode::direct);
   EXPECT_EQ(one.storage.edges, storage::EdgeMode::assemble);
@@ -149,6 +150,39 @@ TEST(ConfigFile, ReadAndWriteModesMoveTogetherUnlessSetApart) {
   EXPECT_EQ(parsed->exports[1].storage.write, storage::IoMode::dontcache);
   EXPECT_EQ(parsed->exports[2].storage.read, storage::IoMode::buffered);
   EXPECT_EQ(parsed->exports[2].storage.write, storage::IoMode::direct);
+}
+
+TEST(ConfigFile, RulesForSomeClients) {
+  const auto parsed = parse_config_text(R"(
+    export {
+      path: "/srv"
+      clients: "10.0.0.0/8"
+      clients: "*"
+      access: ro
+      anonuid: 5
+      rule { clients: "10.1.0.0/16" clients: "@admins" access: rw squash: none secure: true }
+      rule { clients: "build.example.org" anonuid: 7 }
+      manage_gids: true
+    })",
+                                        "f");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const auto& one = parsed->exports.at(0);
+  EXPECT_TRUE(one.says_who);
+  EXPECT_TRUE(one.manage_gids);
+  ASSERT_THAT(one.rules, SizeIs(5));
+  EXPECT_EQ(one.rules[0].client.text(), "build.example.org");
+  EXPECT_EQ(one.rules[0].anonuid, 7U);
+  EXPECT_TRUE(one.rules[0].read_only);
+  EXPECT_EQ(one.rules[1].client.text(), "10.1.0.0/16");
+  EXPECT_FALSE(one.rules[1].read_only);
+  EXPECT_TRUE(one.rules[1].secure);
+  EXPECT_EQ(one.rules[1].squash, Squash::none);
+  EXPECT_EQ(one.rules[1].anonuid, 5U);
+  EXPECT_EQ(one.rules[2].client.text(), "10.0.0.0/8");
+  EXPECT_TRUE(one.rules[2].read_only);
+  EXPECT_EQ(one.rules[3].client.text(), "@admins");
+  EXPECT_EQ(one.rules[4].client.text(), "*");
+  EXPECT_FALSE(one.rules[4].secure);
 }
 
 struct BadFile {
@@ -185,6 +219,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"export {\n path: '/srv'\n wite: direct\n}\n", "selvage.conf:3: "},
         BadFile{"export {\n path: '/srv'\n clients: '*'\n clients: '10.0.0.1/8'\n}\n",
                 "selvage.conf:4: clients: '10.0.0.1/8' has bits set beyond its prefix"},
+        BadFile{"export {\n path: '/srv'\n rule {\n access: ro\n}\n}\n",
+                "selvage.conf:3: a rule needs clients"},
+        BadFile{"export {\n path: '/srv'\n rule {\n clients: '10.0.0.300'\n}\n}\n",
+                "selvage.conf:3: clients: '10.0.0.300' is neither"},
+        BadFile{"memory_limit: 268435455\n", "selvage.conf:1: memory_limit: must be"},
+        BadFile{"\nmax_connections: 15\n", "selvage.conf:2: max_connections: must be"},
+        BadFile{"exports: '/etc/exports'\nexports: 'exports'\n",
+                "selvage.conf:2: exports: must be an absolute path"},
         BadFile{"export {\n path: '/srv'\n min_middle: 0\n}\n",
                 "selvage.conf:3: min_middle: must be 1 to 2048 pages"},
         BadFile{"export {\n path: '/srv'\n anonuid: 4294967295\n}\n", "selvage.conf:3: anonuid: "},

@@ -17,8 +17,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-storage::Result<std::unique_ptr<storage::FileSystem>> open_nothing(const ExportConfig&) {
-  return std::unique_ptr<storage::FileSystem>();
+storage::Result<std::shared_ptr<storage::FileSystem>> open_nothing(const ExportConfig&) {
+  return std::shared_ptr<storage::FileSystem>();
 }
 
 std::shared_ptr<const ExportTable> table_of(const std::vector<std::string>& paths) {
@@ -82,7 +82,7 @@ TEST(Exports, WhatCannotBeOpenedIsNamed) {
   const auto message_of = [](int error) {
     const auto refused = ExportTable::make(
         {*parse_export_argument("/a")},
-        [error](const ExportConfig&) -> storage::Result<std::unique_ptr<storage::FileSystem>> {
+        [error](const ExportConfig&) -> storage::Result<std::shared_ptr<storage::FileSystem>> {
           return storage::errno_code(error);
         });
     return refused ? std::string() : refused.error().message;
@@ -96,9 +96,9 @@ TEST(Exports, WhatCannotBeOpenedIsNamed) {
 TEST(Exports, ClientsByAnyRule) {
   const auto table = table_of({"/a:clients=10.0.0.0/8+::1"});
   const auto& one = *table->all()[0];
-  EXPECT_TRUE(one.match(boost::asio::ip::make_address("10.1.1.1")));
-  EXPECT_TRUE(one.match(boost::asio::ip::make_address("::1")));
-  EXPECT_FALSE(one.match(boost::asio::ip::make_address("127.0.0.1")));
+  EXPECT_NE(one.rule_for(boost::asio::ip::make_address("10.1.1.1")), nullptr);
+  EXPECT_NE(one.rule_for(boost::asio::ip::make_address("::1")), nullptr);
+  EXPECT_EQ(one.rule_for(boost::asio::ip::make_address("127.0.0.1")), nullptr);
 }
 
 constexpr std::uint32_t no_id = 0xffffffff;
@@ -119,7 +119,7 @@ TEST_P(SquashTable, Maps) {
   client.uid = given.uid;
   client.gid = given.gid;
   client.gids.items = given.groups;
-  const auto who = credentials_for(*table->all()[0], &client);
+  const auto who = credentials_for(*table->all()[0], table->all()[0]->config.rules[0], &client);
   EXPECT_EQ(who.uid, given.expected.uid);
   EXPECT_EQ(who.gid, given.expected.gid);
   EXPECT_EQ(who.groups, given.expected.groups);
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SquashTable,
 TEST(Squash, WithoutCredentialsIsAnonymousAlways) {
   for (const char* squash : {"root", "all", "none"}) {
     const auto table = table_of({std::string("/a:anonuid=99,anongid=98,squash=") + squash});
-    const auto who = credentials_for(*table->all()[0], nullptr);
+    const auto who = credentials_for(*table->all()[0], table->all()[0]->config.rules[0], nullptr);
     EXPECT_EQ(who.uid, 99U);
     EXPECT_EQ(who.gid, 98U);
     EXPECT_TRUE(who.groups.empty());

@@ -73,7 +73,7 @@ TEST_F(ProcessTest, ServesOnAFreePortAndEndsInOrder) {
   Process process(arguments());
   const auto port = process.port();
   ASSERT_NE(port, 0) << process.output();
-  EXPECT_THAT(process.output(), HasSubstr("export " + exported() + ": access=rw"));
+  EXPECT_THAT(process.output(), HasSubstr("export " + exported() + ": *(rw,squash=none)"));
   struct stat status{};
   ASSERT_EQ(::stat((scratch_ / "a/b/state").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0700U);
@@ -98,13 +98,35 @@ TEST_F(ProcessTest, SameUnixSignalsInAnyState) {
   Process process(arguments());
   ASSERT_NE(process.port(), 0) << process.output();
   process.signal(SIGHUP);
-  EXPECT_TRUE(process.wait_for("SIGHUP ignored"));
+  EXPECT_TRUE(process.wait_for("reloaded"));
   process.signal(SIGUSR1);
   EXPECT_TRUE(process.wait_for("buffer_waits"));
   EXPECT_THAT(process.output(), AllOf(HasSubstr("counters of selvaged"), HasSubstr(exported()),
                                       HasSubstr("writes_split"), HasSubstr("boundary_completed")));
   process.signal(SIGINT);
   EXPECT_EQ(process.wait(), 0) << process.output();
+}
+
+TEST_F(ProcessTest, ReloadsItsFilesOnSighup) {
+  const auto exports = write_file(scratch_ / "exports", exported() + " *(ro,insecure)\n");
+  const auto config = write_file(
+      scratch_ / "conf", "exports: '" + exports + "'\nthreads: 1\nport: 0\n" +
+                             "listen: '127.0.0.1'\nstate_dir: '" + scratch_ / "state" + "'\n");
+  Process process({"--config", config});
+  const auto port = process.port();
+  ASSERT_NE(port, 0) << process.output();
+  Nfs3Client client(port);
+  const Bytes root = client.root(exported());
+  EXPECT_EQ(client.mkdir(root, "d").status(), NFS3ERR_ROFS);
+  write_file(exports, exported() + " *(rw,insecure,no_root_squash)\n");
+  process.signal(SIGHUP);
+  ASSERT_TRUE(process.wait_for("reloaded")) << process.output();
+  EXPECT_EQ(client.mkdir(root, "d").status(), NFS3_OK);
+  write_file(exports, "\n" + exported() + " *(rw,async)\n");
+  process.signal(SIGHUP);
+  ASSERT_TRUE(process.wait_for("reload refused, all goes on as before: " + exports + ":2: async"))
+      << process.output();
+  EXPECT_EQ(client.mkdir(root, "e").status(), NFS3_OK);
 }
 
 TEST_F(ProcessTest, SecondStartOnTheSamePortWorksAtOnce) {

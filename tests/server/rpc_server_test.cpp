@@ -424,21 +424,69 @@ TEST(RpcServer, CallsNotStartedAreDroppedWithTheirConnection) {
   EXPECT_EQ(server.service.executions(10), 0U);
 }
 
-TEST(RpcServer, ConnectionsAreBounded) {
+TEST(RpcServer, ConnectionsInUseAreBounded) {
   Options options;
   options.max_connections = 2;
   TestServer server(options);
   RpcClient first = server.connect();
   RpcClient second = server.connect();
-  ASSERT_TRUE(first.ask(call(1, test_program, 2, 0)));
-  ASSERT_TRUE(second.ask(call(1, test_program, 2, 0)));
+  ASSERT_TRUE(first.send_record(hold_call(1, 1)));
+  ASSERT_TRUE(second.send_record(hold_call(2, 1)));
+  ASSERT_TRUE(server.service.wait_held(1, 2));
   RpcClient third = server.connect();
   EXPECT_TRUE(third.closed_by_peer());
   EXPECT_EQ(server.counters().connections_refused.get(), 1U);
+  server.service.release(1);
+  EXPECT_TRUE(first.receive());
+  EXPECT_TRUE(second.receive());
   first.close();
   ASSERT_TRUE(eventually([&] { return server.counters().connections_open.get() == 1; }));
   RpcClient fourth = server.connect();
   EXPECT_TRUE(fourth.ask(call(1, test_program, 2, 0)));
+}
+
+TEST(RpcServer, ConnectionsIdleForLongestMakeRoom) {
+  Options options;
+  options.max_connections = 4;
+  storage::Runtime::Options runtime;
+  runtime.workers = 1;  // A call has ended there before the next one begins.
+  TestServer server(options, runtime);
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(server.connect());
+    ASSERT_TRUE(clients.back().ask(call(1, test_program, 2, 0)));
+  }
+  ASSERT_TRUE(clients[0].ask(call(2, test_program, 2, 0)));  // Now the second is the oldest.
+  ASSERT_TRUE(clients[2].send_record(hold_call(3, 1)));
+  ASSERT_TRUE(server.service.wait_held(1, 1));
+  RpcClient fifth = server.connect();
+  EXPECT_TRUE(fifth.ask(call(1, test_program, 2, 0)));
+  EXPECT_TRUE(clients[1].closed_by_peer());
+  RpcClient sixth = server.connect();
+  EXPECT_TRUE(sixth.ask(call(1, test_program, 2, 0)));
+  EXPECT_TRUE(clients[3].closed_by_peer());
+  EXPECT_TRUE(clients[0].ask(call(4, test_program, 2, 0)));
+  server.service.release(1);
+  EXPECT_TRUE(clients[2].receive());
+  EXPECT_EQ(server.counters().connections_refused.get(), 0U);
+  EXPECT_EQ(server.closed(CloseReason::idle), 2U);
+}
+
+TEST(RpcServer, HalfSentRecordsDoNotKeepOthersOut) {
+  Options options;
+  options.max_connections = 2;
+  options.contended_deadline = milliseconds(50);
+  TestServer server(options);
+  RpcClient first = server.connect();
+  RpcClient second = server.connect();
+  const std::array<std::byte, 6> half{std::byte{0x80}, std::byte{0}, std::byte{1}};
+  ASSERT_TRUE(first.send(half));
+  ASSERT_TRUE(second.send(half));
+  ASSERT_TRUE(eventually([&] {
+    RpcClient another = server.connect();
+    return another.ask(call(1, test_program, 2, 0)).has_value();
+  }));
+  EXPECT_GE(server.closed(CloseReason::contended), 1U);
 }
 
 TEST(RpcServer, DrainLetsCallsFinish) {

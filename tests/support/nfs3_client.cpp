@@ -125,7 +125,13 @@ RpcConnection::RpcConnection(std::uint16_t port, const std::string& address,
   if (!source_address.empty()) {
     sockaddr_in from{};
     from.sin_family = AF_INET;
-    inet_pton(AF_INET, source_address.c_str(), &from.sin_addr);
+    const auto colon = source_address.find(':');
+    inet_pton(AF_INET, source_address.substr(0, colon).c_str(), &from.sin_addr);
+    if (colon != std::string::npos) {
+      from.sin_port = htons(static_cast<std::uint16_t>(std::stoi(source_address.substr(colon + 1))));
+      const int reuse = 1;
+      setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+    }
     if (bind(fd_, reinterpret_cast<sockaddr*>(&from), sizeof from) != 0) {
       throw std::runtime_error("bind");
     }

@@ -58,6 +58,7 @@ struct RpcReply {
 /// cannot go on from.
 class RpcConnection {
  public:
+  /// `source_address`: IPv4, or IPv4 ':' port.
   explicit RpcConnection(std::uint16_t port, const std::string& address = "127.0.0.1",
                          const std::string& source_address = "");
   ~RpcConnection();

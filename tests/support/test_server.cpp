@@ -34,7 +34,7 @@ TestServer::TestServer(std::vector<std::string> exports, server::ServerHooks hoo
 
 TestServer::~TestServer() = default;
 
-void TestServer::start(std::uint16_t port) {
+server::Parsed<server::Config> TestServer::config(std::uint16_t port) const {
   server::Settings settings;
   settings.listen.push_back(boost::asio::ip::make_address("127.0.0.1"));
   settings.port = port;
@@ -42,14 +42,26 @@ void TestServer::start(std::uint16_t port) {
   settings.threads = threads_;
   for (const auto& argument : exports_) {
     auto one = server::parse_export_argument(argument);
-    if (!one) throw std::runtime_error(one.error().message);
+    if (!one) return one.error();
     settings.exports.push_back(std::move(*one));
   }
-  auto config = server::combine({}, std::move(settings));
-  if (!config) throw std::runtime_error(config.error().message);
-  auto started = server::Server::start(*config, hooks_);
+  return server::combine(file_, std::move(settings));
+}
+
+void TestServer::start(std::uint16_t port) {
+  auto first = config(port);
+  if (!first) throw std::runtime_error(first.error().message);
+  hooks_.load = [this, port] { return config(port); };
+  auto started = server::Server::start(*first, hooks_);
   if (!started) throw std::runtime_error(started.error().message);
   server_ = std::move(*started);
+}
+
+std::optional<std::string> TestServer::reload(std::vector<std::string> exports,
+                                              server::Settings file) {
+  exports_ = std::move(exports);
+  file_ = std::move(file);
+  return server_->reload();
 }
 
 bool TestServer::stop() {

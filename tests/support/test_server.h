@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,17 +42,23 @@ class TestServer {
   /// As SIGTERM does; false if that was not in order. Once.
   bool stop();
 
+  /// As SIGHUP does, with these exports of the command line and this configuration file; the reason
+  /// if that was refused.
+  std::optional<std::string> reload(std::vector<std::string> exports, server::Settings file = {});
+
   /// Stops it, unless stopped, and starts another with the same exports, state and hooks, on the
   /// same port.
   void restart();
 
  private:
+  server::Parsed<server::Config> config(std::uint16_t port) const;
   void start(std::uint16_t port);
 
   storage::TempDir state_;
   storage::TempDir scratch_;
   std::string directory_;
   std::vector<std::string> exports_;
+  server::Settings file_;
   server::ServerHooks hooks_;
   unsigned threads_;
   std::unique_ptr<server::Server> server_;

@@ -127,6 +127,15 @@ nfsstat4 State::revoke_client(clientid4 id) {
   return xdr::NFS4_OK;
 }
 
+void State::drop_export(std::uint32_t export_id) {
+  Guard guard(*this);
+  std::vector<Open*> gone;
+  for (const auto& [key, file] : guard.t.files) {
+    if (key.export_id == export_id) gone.insert(gone.end(), file->opens.begin(), file->opens.end());
+  }
+  for (Open* open : gone) guard.t.remove_open(*open);
+}
+
 storage::Result<> State::write_records() {
   // One at a time: whoever comes second finds the first one's changes durable, or does them again.
   const std::scoped_lock store_lock(store_mutex_);

@@ -247,6 +247,10 @@ class State {
   /// What revoking by an administrator is: NFS4ERR_STALE_CLIENTID if there is no such client.
   nfsstat4 revoke_client(clientid4 client);
 
+  /// The export is served no more: opens and locks of its files go, their stateids are unknown
+  /// from now on. No request that knows the export is in progress.
+  void drop_export(std::uint32_t export_id);
+
   bool records_pending() const { return records_pending_.load(std::memory_order_acquire); }
   /// Blocking. Everything that was pending when it was called is durable when it returns well.
   storage::Result<> write_records();

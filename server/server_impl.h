@@ -1,0 +1,83 @@
+// What a Server is made of. Private to server/server*.cpp.
+#pragma once
+
+#include "server/client_directory.h"
+#include "server/control/commands.h"
+#include "server/control/listener.h"
+#include "server/exporter/exporter.h"
+#include "server/exports.h"
+#include "server/group_directory.h"
+#include "server/mount3/program.h"
+#include "server/nfs3/program.h"
+#include "server/nfs4/part.h"
+#include "server/rpc/server.h"
+#include "server/server.h"
+#include "server/watchdog.h"
+#include "storage/filesystem.h"
+#include "storage/worker.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace selvage::server {
+
+struct Server::Impl {
+  explicit Impl(storage::Runtime::Options options) : runtime(std::move(options)) {}
+
+  /// An export that is served no more, until the last request on it has ended.
+  struct Removed {
+    std::uint32_t id;
+    ExportConfig config;
+    /// Requests that know the export keep it through their tables.
+    std::shared_ptr<storage::FileSystem> filesystem;
+  };
+
+  /// Exports that `before` has, and those removed that are not closed yet, keep their file systems.
+  Parsed<std::shared_ptr<const ExportTable>> open_exports(const Config& wanted,
+                                                          const ExportTable* before);
+  std::optional<ConfigError> listen(const Config& wanted);
+  std::optional<ConfigError> adopt(const std::vector<int>& sockets);
+  std::string status() const;
+  void set_directories(const ExportTable& table, const ExportTable* before);
+  std::optional<ConfigError> open_control(const Config& wanted, control::Commands::Hooks hooks);
+  /// See Server::reload().
+  std::optional<std::string> reload();
+  std::optional<std::string> replace_exports();
+  /// Writes out and closes what no request refers to any more.
+  void close_removed(std::chrono::milliseconds deadline);
+  bool close(storage::FileSystem& filesystem, const std::string& path, bool bounded);
+  bool close_files(bool drained);
+
+  // Destroyed last to first: the front end, the programs' services, the exports, the threads.
+  storage::Runtime runtime;
+  std::optional<ClientDirectory> clients;
+  std::optional<GroupDirectory> groups;
+  CurrentExports exports;
+  std::optional<nfs3::Service> nfs3;
+  std::optional<mount3::Service> mount3;
+  std::unique_ptr<nfs4::Part> nfs4;
+  std::optional<rpc::Server> rpc;
+  std::unique_ptr<Exporter> exporter;
+  std::optional<control::Commands> commands;
+  std::optional<Watchdog> watchdog;
+  std::string control_socket;
+  std::optional<boost::asio::ip::tcp::endpoint> metrics;
+  bool stopped = false;
+
+  std::mutex reloading;  // Of what follows.
+  std::function<Parsed<Config>()> load;
+  Config config;
+  std::vector<Removed> removed;
+  std::uint64_t edge_bytes_left = 0;  ///< Of memory_limit, for exports to come.
+
+  std::unique_ptr<control::Listener> control;  ///< Its commands reload: gone before what they need.
+};
+
+}  // namespace selvage::server

@@ -1,0 +1,121 @@
+// Reload: another table of exports in place of the one before, while requests go on.
+#include "server/log.h"
+#include "server/server_impl.h"
+#include "server/service_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace selvage::server {
+namespace {
+
+/// For requests on removed exports; those that take longer are looked at again at the next reload.
+constexpr std::chrono::milliseconds removal_deadline{10'000};
+constexpr std::chrono::milliseconds removal_poll{5};
+
+/// What the two say otherwise that a running server cannot take over; empty: nothing.
+std::string takes_restart(const Config& now, const Config& wanted) {
+  const auto changed = [](const char* what) {
+    return std::string(what) + " was changed: that takes a restart";
+  };
+  if (now.listen != wanted.listen) return changed("listen");
+  if (now.port != wanted.port) return changed("port");
+  if (now.state_dir != wanted.state_dir) return changed("state_dir");
+  if (now.threads != wanted.threads) return changed("threads");
+  if (now.lease_time != wanted.lease_time) return changed("lease_time");
+  if (now.nfs4_domain != wanted.nfs4_domain) return changed("nfs4_domain");
+  if (now.metrics != wanted.metrics) return changed("metrics");
+  if (now.control_socket != wanted.control_socket) return changed("control_socket");
+  if (now.control_group != wanted.control_group) return changed("control_group");
+  if (now.rpcbind != wanted.rpcbind) return changed("rpcbind");
+  if (now.memory_limit != wanted.memory_limit) return changed("memory_limit");
+  if (now.max_connections != wanted.max_connections) return changed("max_connections");
+  if (now.grace_time != wanted.grace_time) return changed("grace_time");
+  return {};
+}
+
+bool same_storage(const storage::ExportOptions& a, const storage::ExportOptions& b) {
+  return a.read == b.read && a.write == b.write && a.edges == b.edges &&
+         a.min_middle_pages == b.min_middle_pages && a.stable_floor == b.stable_floor &&
+         a.exclusive == b.exclusive && a.sync == b.sync;
+}
+
+}  // namespace
+
+std::optional<std::string> Server::Impl::replace_exports() {
+  const std::lock_guard lock(reloading);
+  if (stopped) return "the server is stopping";
+  if (!load) return "there is no configuration to read again";
+  auto wanted = load();
+  if (!wanted) return wanted.error().message;
+  if (auto reason = takes_restart(config, *wanted); !reason.empty()) return reason;
+  const auto before = exports.get();
+  for (const ExportConfig& one : wanted->exports) {
+    const ExportConfig* same = nullptr;
+    if (const Export* served = before->by_id(export_id(one.path))) same = &served->config;
+    for (const Removed& old : removed) {
+      if (old.config.path == one.path) same = &old.config;
+    }
+    if (same != nullptr && !same_storage(same->storage, one.storage)) {
+      return one.origin + ": " + one.path +
+             ": how it reads and writes was changed: that takes a restart";
+    }
+  }
+  auto made = open_exports(*wanted, before.get());
+  if (!made) return made.error().message;
+
+  // From here on nothing fails.
+  const std::shared_ptr<const ExportTable> table = std::move(*made);
+  set_directories(*table, before.get());
+  nfs4->replace(table);
+  exports.replace(table);
+  std::erase_if(removed, [&](const Removed& one) { return table->by_id(one.id) != nullptr; });
+  for (const auto& one : before->all()) {
+    if (table->by_id(one->id) != nullptr) continue;
+    removed.push_back({one->id, one->config, one->filesystem});
+    log::notice("export " + one->config.path + " is removed");
+  }
+  for (const auto& one : table->all()) {
+    const Export* old = before->by_id(one->id);
+    if (old == nullptr || old->config.rules != one->config.rules) {
+      log::info("export " + describe(*one));
+    }
+  }
+  for (const std::string& notice : wanted->notices) log::info(notice);
+  config = std::move(*wanted);
+  return std::nullopt;
+}
+
+void Server::Impl::close_removed(std::chrono::milliseconds deadline) {
+  const std::lock_guard lock(reloading);
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  for (auto one = removed.begin(); one != removed.end();) {
+    while (one->filesystem.use_count() != 1 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(removal_poll);
+    }
+    if (one->filesystem.use_count() != 1) {
+      log::warning(one->config.path + ": requests on the removed export have not ended yet");
+      ++one;
+      continue;
+    }
+    nfs4->drop_export(one->id);
+    close(*one->filesystem, one->config.path, true);
+    one = removed.erase(one);
+  }
+}
+
+std::optional<std::string> Server::Impl::reload() {
+  service_manager::reloading();
+  auto refused = replace_exports();
+  if (!refused) close_removed(removal_deadline);
+  service_manager::ready(status() + (refused ? "; a reload was refused" : ""));
+  return refused;
+}
+
+std::optional<std::string> Server::reload() {
+  return impl_->reload();
+}
+
+}  // namespace selvage::server
