@@ -86,6 +86,8 @@ void add_commands(CLI::App& app, Wanted& wanted, double& seconds, std::string& t
   sync->add_option("export", text, "Of this export alone")->type_name("PATH");
   sync->callback([&] { request.mutable_sync()->set_export_(text); });
 
+  simple(app, "reload", "Read the configuration again; what is wrong is refused whole",
+         [&] { request.mutable_reload(); });
   simple(app, "drain", "Finish what is in progress, then end", [&] { request.mutable_drain(); });
 
   auto* evict = app.add_subcommand("evict", "Take an NFSv4 client's opens and locks away");
