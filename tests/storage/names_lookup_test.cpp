@@ -14,8 +14,6 @@ TEST_F(NamesLookup, OpenRefusesWhatIsNoDirectory) {
   write_file("file", "x");
   EXPECT_EQ(errno_of(LocalFileSystem::open(path_of("file"), options, *runtime)), ENOTDIR);
   EXPECT_EQ(errno_of(LocalFileSystem::open(path_of("none"), options, *runtime)), ENOENT);
-  // No handles there.
-  EXPECT_EQ(errno_of(LocalFileSystem::open("/proc/self", options, *runtime)), EOPNOTSUPP);
 }
 
 TEST_F(NamesLookup, AttributesAreThoseOfStat) {
