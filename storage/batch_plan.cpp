@@ -81,9 +81,9 @@ class Planner {
   void take(const BatchRequest& request) {
     const std::uint64_t end = request.offset + request.length;
     if (request.kind == Kind::flush) {
-      const bool waits = request.may_wait && others_;
+      if (request.may_wait && others_) return;
       pages_.for_each(request.offset, end, [&](EdgePage& page) {
-        if (flushes(request, page) && !(waits && must_be_read(page))) touch(page, true);
+        if (flushes(request, page)) touch(page, true);
       });
       return;
     }
@@ -129,7 +129,7 @@ class Planner {
       };
       if (request.kind == Kind::flush) {
         pages_.for_each(request.offset, request.offset + request.length, [&](EdgePage& page) {
-          if (flushes(request, page) && must_be_read(page)) look(page);
+          if (flushes(request, page)) look(page);
         });
       } else if (request.stable) {
         for_each_edge(request, [&](std::uint64_t offset) {
@@ -139,14 +139,6 @@ class Planner {
       }
       plan_.waits[i] = wait;
     }
-  }
-
-  // What is not known of it is on disk.
-  bool must_be_read(const EdgePage& page) const {
-    const std::uint64_t page_end = page.offset + page_size_;
-    const auto on_disk =
-        static_cast<std::uint32_t>(std::clamp(disk_size_, page.offset, page_end) - page.offset);
-    return !page.valid.covers(0, on_disk);
   }
 
   void add(std::vector<Part>& parts, const EdgePage& page) {

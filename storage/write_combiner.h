@@ -64,8 +64,8 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
     int patience = 8;         ///< Turns without an arrival that a batch waits for what fills
                               ///< the gaps before all of it.
     unsigned most_holds = 4;  ///< Batches that a WRITE is held back from (hold_back.h).
-    /// A stable WRITE or COMMIT waits for the neighbours of its partial pages: for one batch, or
-    /// this long where they mostly come.
+    /// A stable WRITE or COMMIT waits one batch for the neighbours of partial pages; a WRITE this
+    /// long where they mostly come.
     std::chrono::milliseconds longest_wait{50};
     unsigned most_waits = 1000;      ///< The same in batches.
     std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
@@ -133,7 +133,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   void note_answered(Worker& worker);
   Requests take_batch();
   bool only_behind_gaps();
-  bool carried_alone();
+  bool carried_alone() const;
   bool continues(const Request& request);
   void put_back(Requests& batch, std::uint64_t window);
   bool fits(const Requests& batch, const Request& next) const;
@@ -143,6 +143,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   Awaitable<> read_missing(Worker& worker, Batch& batch);
   Awaitable<> write_runs(Worker& worker, Batch& batch, std::span<const BatchRun> runs);
   Awaitable<> write_tails(Worker& worker, Batch& batch);
+  bool may_wait_on(const Request& request) const;
   void note_waits(const Batch& batch);
   void settle(Batch& batch);
   Awaitable<> answer(Worker& worker, Batch& batch);

@@ -16,9 +16,7 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   counters_.batches.add();
   {
     const std::lock_guard lock(mutex_);
-    const bool neighbours_come = wait_credit_.left();
-    const bool others = batch.requests.size() > 1 || !queue_.empty() || neighbours_come;
-    const auto now = std::chrono::steady_clock::now();
+    const bool others = batch.requests.size() > 1 || !queue_.empty() || wait_credit_.left();
     ++batch_number_;
     std::vector<BatchRequest> wanted;
     wanted.reserve(batch.requests.size());
@@ -27,10 +25,9 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
       one.offset = request->offset;
       one.length = request->length;
       const bool first = request->waited == 0;
-      if (first) request->waits_since = now;
-      one.may_wait = first || (neighbours_come && request->waited < limits_.most_waits &&
-                               now - request->waits_since < limits_.longest_wait);
+      one.may_wait = request->waited == 0 || may_wait_on(*request);
       if (first) request->batch = batch_number_;
+      if (first) request->waits_since = std::chrono::steady_clock::now();
       one.stable = request->wants_sync() || request->write_through;
       if (request->kind == Request::Kind::write) {
         if (first) {
@@ -88,12 +85,20 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   co_await answer(worker, batch);
 }
 
+// A stable WRITE whose neighbours mostly come. Not a COMMIT: it is for all pages of its range, and
+// of those some are always in play.
+bool WriteCombiner::may_wait_on(const Request& request) const {
+  return request.kind == Request::Kind::write && wait_credit_.left() &&
+         request.waited < limits_.most_waits &&
+         std::chrono::steady_clock::now() - request.waits_since < limits_.longest_wait;
+}
+
 // Whether those that have waited did so for something.
 void WriteCombiner::note_waits(const Batch& batch) {
   constexpr std::size_t cost = 4;  // A wait in vain is a long one.
   HeldBack waits;
   for (const auto& request : batch.requests) {
-    if (request->waited == 0) continue;
+    if (request->waited == 0 || request->kind != Request::Kind::write) continue;
     const bool reads = std::ranges::any_of(batch.plan.reads, [&](const cache::EdgePage* page) {
       return page->offset < request->end() && request->offset < page->offset + page->size;
     });

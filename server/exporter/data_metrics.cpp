@@ -2,6 +2,7 @@
 
 #include "storage/counters.h"
 
+#include <algorithm>
 #include <array>
 
 namespace selvage::server {
@@ -142,9 +143,10 @@ void add_data_metrics(Families& families, const ExportTable& exports) {
     const Labels labels{{"export", one->config.path}};
     const auto& counters = one->filesystem->counters();
     const auto& options = one->config.storage;
+    const bool read_only = std::ranges::all_of(one->config.rules, &AccessRule::read_only);
     families.gauge("export_info", "How an export is served.", 1,
                    {{"export", one->config.path},
-                    {"access", options.read_only ? "ro" : "rw"},
+                    {"access", read_only ? "ro" : "rw"},
                     {"read", std::string(to_string(options.read))},
                     {"write", std::string(to_string(options.write))},
                     {"edges", std::string(to_string(options.edges))}});
