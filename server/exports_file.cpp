@@ -271,6 +271,10 @@ class Reader {
 };
 
 std::optional<ConfigError> read_one(const std::string& path, ListedExports& to) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return ConfigError{path + ": " + std::strerror(errno)};
+  // A pipe would hold up who reads it.
+  if (!S_ISREG(status.st_mode)) return ConfigError{path + ": is no regular file"};
   std::ifstream file(path, std::ios::binary);
   if (!file) return ConfigError{path + ": " + std::strerror(errno)};
   std::string text(max_config_bytes + 1, '\0');
@@ -297,7 +301,10 @@ Parsed<std::vector<std::string>> files_below(const std::string& folder) {
     const std::unique_ptr<dirent, decltype(&std::free)> entry(entries[i], std::free);
     const std::string_view name(entry->d_name);
     if (name.size() <= suffix.size() || name.front() == '.' || !name.ends_with(suffix)) continue;
-    files.push_back(folder + "/" + std::string(name));
+    const std::string file = folder + "/" + std::string(name);
+    struct stat status{};
+    if (::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) continue;
+    files.push_back(file);
   }
   return files;
 }

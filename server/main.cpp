@@ -67,8 +67,8 @@ void announce(const Server& server, const Config& config) {
 }
 
 void reload(Server& server) {
-  if (const auto refused = server.reload()) {
-    log::error("reload refused, all goes on as before: " + *refused);
+  if (const auto amiss = server.reload()) {
+    log::error("reload " + *amiss);
   } else {
     log::notice("reloaded");
   }

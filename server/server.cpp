@@ -130,6 +130,7 @@ Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Conf
                                                                       const ExportTable* before) {
   // Half of the descriptors are for files; an open file has up to three.
   const auto files = descriptor_limit() / 6 / std::max<std::size_t>(wanted.exports.size(), 1);
+  std::vector<std::uint32_t> shares;
   const auto open =
       [&](const ExportConfig& one) -> storage::Result<std::shared_ptr<storage::FileSystem>> {
     const Export* same = before == nullptr ? nullptr : before->by_id(export_id(one.path));
@@ -144,6 +145,8 @@ Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Conf
       if (share < smallest_edge_share) return storage::errno_code(ENOMEM);
       options.max_edge_bytes = share;
       edge_bytes_left -= share;
+      edge_shares.emplace(export_id(one.path), share);
+      shares.push_back(export_id(one.path));
     }
     options.notice = [path = one.path](const std::string& message) {
       log::warning(path + ": " + message);
@@ -152,7 +155,16 @@ Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Conf
     if (!opened) return opened.error();
     return std::shared_ptr<storage::FileSystem>(std::move(*opened));
   };
-  return ExportTable::make(wanted.exports, open, {&*clients, &*groups});
+  auto made = ExportTable::make(wanted.exports, open, {&*clients, &*groups});
+  if (!made) std::ranges::for_each(shares, [this](std::uint32_t id) { give_back_share(id); });
+  return made;
+}
+
+void Server::Impl::give_back_share(std::uint32_t id) {
+  const auto share = edge_shares.find(id);
+  if (share == edge_shares.end()) return;
+  edge_bytes_left += share->second;
+  edge_shares.erase(share);
 }
 
 /// What either table's rules ask for: requests in progress still go by the one before.
@@ -232,32 +244,39 @@ std::string Server::Impl::status() const {
          std::to_string(rpc->port());
 }
 
-bool Server::Impl::close(storage::FileSystem& filesystem, const std::string& path, bool bounded) {
+Server::Impl::Closing Server::Impl::start_closing(storage::FileSystem& filesystem) {
   auto& worker = runtime.worker(0);
-  auto closed =
-      boost::asio::co_spawn(worker.context, close_one(filesystem, worker), boost::asio::use_future);
-  if (bounded && closed.wait_for(close_deadline) != std::future_status::ready) {
+  return boost::asio::co_spawn(worker.context, close_one(filesystem, worker),
+                               boost::asio::use_future);
+}
+
+Server::Impl::Closed Server::Impl::finish_closing(Closing& closing, const std::string& path,
+                                                  bool bounded) {
+  if (bounded && closing.wait_for(close_deadline) != std::future_status::ready) {
     log::error(path + ": files could not be closed in time");
-    return false;
+    return Closed::not_yet;
   }
   try {
-    const auto result = closed.get();
-    if (result) return true;
+    const auto result = closing.get();
+    if (result) return Closed::well;
     log::error(path + ": data was not made durable: " + result.error().message());
   } catch (const std::exception& error) {
     log::error(path + ": files could not be closed: " + error.what());
   }
-  return false;
+  return Closed::with_an_error;
 }
 
 bool Server::Impl::close_files(bool drained) {
   bool good = true;
   const auto table = exports.get();
   for (const auto& one : table->all()) {
-    good = close(*one->filesystem, one->config.path, !drained) && good;
+    auto closing = start_closing(*one->filesystem);
+    good = finish_closing(closing, one->config.path, !drained) == Closed::well && good;
   }
-  for (const Removed& one : removed)
-    good = close(*one.filesystem, one.config.path, !drained) && good;
+  for (Removed& one : removed) {
+    if (!one.closing.valid()) one.closing = start_closing(*one.filesystem);
+    good = finish_closing(one.closing, one.config.path, !drained) == Closed::well && good;
+  }
   return good;
 }
 

@@ -19,6 +19,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,12 +33,17 @@ namespace selvage::server {
 struct Server::Impl {
   explicit Impl(storage::Runtime::Options options) : runtime(std::move(options)) {}
 
+  using Closing = std::future<storage::Result<>>;
+  enum class Closed : std::uint8_t { well, with_an_error, not_yet };
+
   /// An export that is served no more, until the last request on it has ended.
   struct Removed {
     std::uint32_t id;
     ExportConfig config;
     /// Requests that know the export keep it through their tables.
     std::shared_ptr<storage::FileSystem> filesystem;
+    /// Valid once it is being closed: the file system is in use until then, and served no more.
+    Closing closing{};
   };
 
   /// Exports that `before` has, and those removed that are not closed yet, keep their file systems.
@@ -51,8 +58,13 @@ struct Server::Impl {
   std::optional<std::string> reload();
   std::optional<std::string> replace_exports();
   /// Writes out and closes what no request refers to any more.
-  void close_removed(std::chrono::milliseconds deadline);
-  bool close(storage::FileSystem& filesystem, const std::string& path, bool bounded);
+  void give_back_share(std::uint32_t id);
+  void collect_closed();
+  /// What to say of exports whose data may be lost, or that are not closed yet; nothing otherwise.
+  std::optional<std::string> close_removed(std::chrono::milliseconds deadline);
+  Closing start_closing(storage::FileSystem& filesystem);
+  /// Says in the log what goes wrong. Not bounded: waits until it is closed.
+  Closed finish_closing(Closing& closing, const std::string& path, bool bounded);
   bool close_files(bool drained);
 
   // Destroyed last to first: the front end, the programs' services, the exports, the threads.
@@ -75,7 +87,8 @@ struct Server::Impl {
   std::function<Parsed<Config>()> load;
   Config config;
   std::vector<Removed> removed;
-  std::uint64_t edge_bytes_left = 0;  ///< Of memory_limit, for exports to come.
+  std::uint64_t edge_bytes_left = 0;                   ///< Of memory_limit, for exports to come.
+  std::map<std::uint32_t, std::uint64_t> edge_shares;  ///< What exports have taken of it, by id.
 
   std::unique_ptr<control::Listener> control;  ///< Its commands reload: gone before what they need.
 };

@@ -56,7 +56,9 @@ std::optional<std::string> Server::Impl::replace_exports() {
     const ExportConfig* same = nullptr;
     if (const Export* served = before->by_id(export_id(one.path))) same = &served->config;
     for (const Removed& old : removed) {
-      if (old.config.path == one.path) same = &old.config;
+      if (old.config.path != one.path) continue;
+      if (old.closing.valid()) return one.origin + ": " + one.path + ": is still being closed";
+      same = &old.config;
     }
     if (same != nullptr && !same_storage(same->storage, one.storage)) {
       return one.origin + ": " + one.path +
@@ -88,30 +90,66 @@ std::optional<std::string> Server::Impl::replace_exports() {
   return std::nullopt;
 }
 
-void Server::Impl::close_removed(std::chrono::milliseconds deadline) {
+std::optional<std::string> Server::Impl::close_removed(std::chrono::milliseconds deadline) {
   const std::lock_guard lock(reloading);
   const auto end = std::chrono::steady_clock::now() + deadline;
+  std::string amiss;
+  const auto say = [&](const Removed& one, const char* what) {
+    amiss += (amiss.empty() ? "" : "; ") + one.config.path + ": " + what;
+  };
   for (auto one = removed.begin(); one != removed.end();) {
-    while (one->filesystem.use_count() != 1 && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(removal_poll);
+    if (!one->closing.valid()) {
+      while (one->filesystem.use_count() != 1 && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(removal_poll);
+      }
+      if (one->filesystem.use_count() != 1) {
+        say(*one, "requests on the removed export have not ended yet");
+        ++one;
+        continue;
+      }
+      nfs4->drop_export(one->id);
+      one->closing = start_closing(*one->filesystem);
     }
-    if (one->filesystem.use_count() != 1) {
-      log::warning(one->config.path + ": requests on the removed export have not ended yet");
+    const Closed closed = finish_closing(one->closing, one->config.path, true);
+    if (closed == Closed::not_yet) {
+      say(*one, "its files are still being closed");
       ++one;
       continue;
     }
-    nfs4->drop_export(one->id);
-    close(*one->filesystem, one->config.path, true);
+    if (closed == Closed::with_an_error) say(*one, "data may be lost, see the log");
+    give_back_share(one->id);
+    one = removed.erase(one);
+  }
+  if (amiss.empty()) return std::nullopt;
+  log::warning(amiss);
+  return amiss;
+}
+
+/// Those that were still being closed after the reload before, and are no more.
+void Server::Impl::collect_closed() {
+  const std::lock_guard lock(reloading);
+  for (auto one = removed.begin(); one != removed.end();) {
+    const bool ready = one->closing.valid() &&
+                       one->closing.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    if (!ready) {
+      ++one;
+      continue;
+    }
+    finish_closing(one->closing, one->config.path, false);
+    give_back_share(one->id);
     one = removed.erase(one);
   }
 }
 
 std::optional<std::string> Server::Impl::reload() {
   service_manager::reloading();
+  collect_closed();
   auto refused = replace_exports();
-  if (!refused) close_removed(removal_deadline);
   service_manager::ready(status() + (refused ? "; a reload was refused" : ""));
-  return refused;
+  if (refused) return "refused, all goes on as before: " + *refused;
+  const auto amiss = close_removed(removal_deadline);
+  if (amiss) return "done, but " + *amiss;
+  return std::nullopt;
 }
 
 std::optional<std::string> Server::reload() {

@@ -2,6 +2,7 @@
 
 #include "server/endpoint.h"
 #include "server/log.h"
+#include "server/nfs4/utf8.h"
 #include "server/server.h"
 
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <charconv>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace selvage::server::control {
@@ -37,6 +39,22 @@ void add_memory(proto::Status& status, std::string holder, std::uint64_t bytes,
   memory.set_holder(std::move(holder));
   memory.set_bytes(bytes);
   memory.set_limit(limit);
+}
+
+/// A name that a client chose: protobuf takes UTF-8 only, and a terminal is not to obey it.
+std::string printable(std::string_view name) {
+  const bool utf8 = nfs4::is_utf8(name);
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f && (byte < 0x80 || utf8)) {
+      text += c;
+      continue;
+    }
+    text += '\\';
+    for (const int shift : {6, 3, 0}) text += static_cast<char>('0' + (byte >> shift & 7));
+  }
+  return text;
 }
 
 const Export* find_export(const ExportTable& table, const std::string& path) {
@@ -173,7 +191,7 @@ Reply Commands::edges(const proto::EdgesRequest& request) const {
     for (const auto& file : one->filesystem->edges(most)) {
       auto& row = *all.add_files();
       row.set_export_(one->config.path);
-      row.set_path(file.path);
+      row.set_path(printable(file.path));
       row.set_fileid(file.fileid);
       row.set_key(file.key);
       row.set_assembled(file.assembled);

@@ -176,7 +176,12 @@ Awaitable<> accept(std::shared_ptr<tcp::acceptor> acceptor, storage::Runtime& ru
       continue;
     }
     bool entered = core->enter();
-    if (!entered) entered = co_await make_room(runtime, core);
+    try {
+      if (!entered) entered = co_await make_room(runtime, core);
+    } catch (...) {
+      // Out of memory: this client is refused, the next ones are not.
+      core->counters.accept_errors.add();
+    }
     if (!entered) {
       core->counters.connections_refused.add();
       continue;

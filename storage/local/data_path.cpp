@@ -223,6 +223,9 @@ Awaitable<Result<WriteResult>> DataPath::Impl::assemble(Worker& worker, OpenFile
 /// The pages of the file that has left one alone for longest. One WRITE at a time does this.
 Awaitable<> DataPath::Impl::write_out_oldest(Worker& worker) {
   if (writing_out_oldest.exchange(true)) co_return;
+  const auto let_go = [](std::atomic<bool>* flag) { flag->store(false); };
+  const std::unique_ptr<std::atomic<bool>, decltype(let_go)> turn_taken(&writing_out_oldest,
+                                                                        let_go);
   std::shared_ptr<OpenFile> oldest;
   std::shared_ptr<WriteCombiner> combiner;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -238,7 +241,6 @@ Awaitable<> DataPath::Impl::write_out_oldest(Worker& worker) {
     const auto done = co_await combiner->write_out(worker, false);
     if (done.has_error() && done.error() != errno_code(ECANCELED)) oldest->keep_error(done.error());
   }
-  writing_out_oldest.store(false);
 }
 
 Awaitable<Result<WriteResult>> DataPath::write(Caller caller, ObjectId id, WriteRequest request) {

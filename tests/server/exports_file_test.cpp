@@ -210,9 +210,14 @@ TEST_F(ExportsFiles, TheFolderIsReadInOrder) {
   write("exports.d/.hidden.exports", "nonsense");
   write("exports.d/note.txt", "nonsense");
   write("exports.d/.exports", "nonsense");
+  ASSERT_EQ(::mkdir((dir_ / "exports.d/folder.exports").c_str(), 0755), 0);
+  ASSERT_EQ(::mkfifo((dir_ / "exports.d/pipe.exports").c_str(), 0644), 0);
   const auto listed = read_exports_files(std::vector{main});
   ASSERT_TRUE(listed) << listed.error().message;
   EXPECT_THAT(lines_of(*listed), ElementsAre(dir_ / "a" + ": @main rw; @nine rw; @ten rw"));
+  const auto pipe = read_exports_files(std::vector{dir_ / "exports.d/pipe.exports"});
+  ASSERT_FALSE(pipe);
+  EXPECT_THAT(pipe.error().message, HasSubstr("no regular file"));
   write("exports.d/5.exports", "\n/a (rw");
   const auto bad = read_exports_files(std::vector{main});
   ASSERT_FALSE(bad);

@@ -161,7 +161,8 @@ class Client:
         return handle
 
     def create(self, directory, name, mode=0o644, guarded=False):
-        return self._new(self.nfs(8, opaque(directory) + opaque(name.encode()) +
+        name = name if isinstance(name, bytes) else name.encode()
+        return self._new(self.nfs(8, opaque(directory) + opaque(name) +
                                   struct.pack(">I", 1 if guarded else 0) + sattr3(mode)))
 
     def mkdir(self, directory, name, mode=0o755):
