@@ -80,7 +80,7 @@ struct Config {
   unsigned threads = 1;
   std::uint32_t lease_time = 90;  ///< Seconds.
   std::uint32_t grace_time = 90;
-  std::string nfs4_domain;  ///< Empty: owners and groups are numbers.
+  std::string nfs4_domain;                                ///< Empty: owners and groups are numbers.
   std::optional<boost::asio::ip::tcp::endpoint> metrics;  ///< Where to serve them.
   std::string control_socket;                             ///< Path; "none"; empty: the default.
   std::string control_group;                              ///< Empty: root alone.
