@@ -47,6 +47,9 @@ class Compound {
   const std::uint32_t minor;
   const std::shared_ptr<const Namespace> names;
 
+  std::uint32_t operation = 0;  ///< The number of the one in progress.
+  bool last = false;            ///< Whether it is the COMPOUND's last.
+
   std::optional<Object> current;
   std::optional<Object> saved;
   /// The stateid that goes with each (RFC 8881, 16.2.3.1.2).

@@ -80,6 +80,8 @@ class Execution {
     }
     auto& counters = service().operations[number];
     counters.calls.add();
+    compound_.operation = number;
+    compound_.last = index + 1 == head_.operations;
     const xdr::nfsstat4 place = check_place(*row, index);
     xdr::nfsstat4 status = xdr::NFS4_OK;
     if (place != xdr::NFS4_OK) {

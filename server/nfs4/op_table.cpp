@@ -47,7 +47,8 @@ xdr::nfsstat4 put(Compound& compound, Res result) {
     auto bytes = std::make_shared<const std::vector<std::byte>>(sink.joined());
     compound.results.put_opaque(*bytes);
     auto turn = std::exchange(compound.owner_turn, {});
-    turn.finish({status, std::move(bytes), std::exchange(compound.owner_context, nullptr)});
+    auto context = std::exchange(compound.owner_context, nullptr);
+    turn.finish({compound.operation, status, std::move(bytes), std::move(context)});
     return status;
   }
   xdr::encode(compound.results, result);

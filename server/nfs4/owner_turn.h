@@ -20,6 +20,8 @@ inline xdr::nfsstat4 take_turn(Compound& compound, state::OwnerStep step) {
       compound.owner_turn = std::move(step.ticket);
       return xdr::NFS4_OK;
     case state::OwnerStep::Kind::replay:
+      // Another operation with an old seqid is no retry, and must not get the old one's result.
+      if (step.reply.operation != compound.operation) return xdr::NFS4ERR_BAD_SEQID;
       compound.replay = std::move(step.reply.body);
       compound.owner_context = std::move(step.reply.context);
       return step.reply.status;

@@ -24,6 +24,8 @@ Awaitable<xdr::CREATE_SESSION4res> create_session(Compound& compound,
 
 Awaitable<xdr::STATUS4res> destroy_session(Compound& compound, xdr::DESTROY_SESSION4args args) {
   const bool own = compound.session == args.dsa_sessionid;
+  // RFC 8881, 18.37.3: what comes after it would have no session.
+  if (own && !compound.last) co_return xdr::STATUS4res(xdr::NFS4ERR_NOT_ONLY_OP);
   co_return xdr::STATUS4res(
       compound.service.state.destroy_session(args.dsa_sessionid, own, compound.call.connection));
 }

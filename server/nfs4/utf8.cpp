@@ -36,7 +36,8 @@ bool is_utf8(std::string_view text) {
       code = code << 6U | (byte & 0x3fU);
     }
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    if (code < form->least || code > 0x10ffff || surrogate) return false;
+    const bool no_character = (code & 0xfffeU) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef);
+    if (code < form->least || code > 0x10ffff || surrogate || no_character) return false;
     at += 1 + form->following;
   }
   return true;

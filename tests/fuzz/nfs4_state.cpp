@@ -262,7 +262,7 @@ class Game {
     require(step.kind == OwnerStep::Kind::proceed);
     const nfsstat4 status = operation();
     require(status != xdr::NFS4ERR_BAD_STATEID);
-    step.ticket.finish({status, nullptr, nullptr});
+    step.ticket.finish({0, status, nullptr, nullptr});
     ++seqid;
     return status;
   }

@@ -147,6 +147,29 @@ TEST_F(ExpiryTest, TimeTakesWhatNobodyMisses) {
   EXPECT_EQ(state->counts().sessions, 0U);
 }
 
+// The server is slow, not the client.
+TEST_F(ExpiryTest, WhoHasARequestInProgressIsThere) {
+  const Caller one = client("one");
+  const sessionid4 slow = session;
+  ASSERT_TRUE(open(one, "o", file(1), both, both));
+  xdr::SEQUENCE4args args;
+  args.sa_sessionid = slow;
+  args.sa_sequenceid = 1;
+  SequenceRequest request;
+  request.operations = 1;
+  request.connection = 1;
+  auto sequenced = state->sequence(args, request);
+  ASSERT_EQ(sequenced.kind, Sequenced::Kind::execute);
+  pass(std::chrono::seconds(100));
+  state->tick();
+  EXPECT_EQ(state->counts().expired_clients, 0U);
+  const Caller two = client("two");
+  EXPECT_EQ(open(two, "o", file(1), reading).status(), xdr::NFS4ERR_SHARE_DENIED);
+  sequenced.ticket.finish(nullptr);
+  pass(std::chrono::seconds(91));
+  EXPECT_TRUE(open(two, "o", file(1), reading));
+}
+
 TEST_F(ExpiryTest, AnAdministratorRevokes) {
   const Caller one = client("one");
   auto opened = open(one, "o", file(1), both);

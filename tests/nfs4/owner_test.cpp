@@ -55,7 +55,7 @@ TEST_F(OwnerTest, OneAtATimeInOrderAndReplayed) {
   EXPECT_EQ(step(13).status, xdr::NFS4ERR_BAD_SEQID);
   const Bytes body = bytes(20, 3);
   const auto context = std::make_shared<const int>(5);
-  busy.ticket.finish({xdr::NFS4ERR_NOENT, body, context});
+  busy.ticket.finish({0, xdr::NFS4ERR_NOENT, body, context});
   auto again = step(12);
   ASSERT_EQ(again.kind, Kind::replay);
   EXPECT_EQ(again.reply.status, xdr::NFS4ERR_NOENT);
@@ -72,14 +72,14 @@ TEST_F(OwnerTest, ErrorsThatDoNotAdvance) {
        {xdr::NFS4ERR_STALE_CLIENTID, xdr::NFS4ERR_STALE_STATEID, xdr::NFS4ERR_BAD_STATEID,
         xdr::NFS4ERR_BAD_SEQID, xdr::NFS4ERR_BADXDR, xdr::NFS4ERR_RESOURCE,
         xdr::NFS4ERR_NOFILEHANDLE, xdr::NFS4ERR_MOVED}) {
-    step(12).ticket.finish({status, bytes(4), nullptr});
+    step(12).ticket.finish({0, status, bytes(4), nullptr});
     EXPECT_EQ(step(12).kind, Kind::proceed) << status;
   }
   seqid4 next = 12;
   for (const nfsstat4 status :
        {xdr::NFS4_OK, xdr::NFS4ERR_DENIED, xdr::NFS4ERR_EXPIRED, xdr::NFS4ERR_OLD_STATEID,
         xdr::NFS4ERR_GRACE, xdr::NFS4ERR_DELAY, xdr::NFS4ERR_SHARE_DENIED}) {
-    step(next).ticket.finish({status, bytes(4), nullptr});
+    step(next).ticket.finish({0, status, bytes(4), nullptr});
     EXPECT_EQ(step(next).kind, Kind::replay) << status;
     ++next;
   }
@@ -100,7 +100,7 @@ TEST_F(OwnerTest, CloseIsReplayedAlthoughItsStateIsGone) {
   ASSERT_TRUE(closed);
   EXPECT_EQ(closed->seqid, id.seqid + 1);
   const Bytes body = bytes(16, 9);
-  closing.ticket.finish({xdr::NFS4_OK, body, nullptr});
+  closing.ticket.finish({0, xdr::NFS4_OK, body, nullptr});
   auto again = state->begin_stateid_owner(id, 12);
   ASSERT_EQ(again.kind, Kind::replay);
   EXPECT_EQ(again.reply.body, body);
@@ -155,7 +155,7 @@ TEST_F(OwnerTest, LockOwners) {
   auto next = state->begin_stateid_owner(*first, 7);
   ASSERT_EQ(next.kind, Kind::proceed);
   EXPECT_EQ(unlock(one, *first, 0, 5, file(1)).status(), xdr::NFS4ERR_OLD_STATEID);
-  next.ticket.finish({xdr::NFS4ERR_OLD_STATEID, bytes(4), nullptr});
+  next.ticket.finish({0, xdr::NFS4ERR_OLD_STATEID, bytes(4), nullptr});
   EXPECT_EQ(state->begin_stateid_owner(*first, 7).kind, Kind::replay);
   // Another client's clientid.
   EXPECT_EQ(lock(one, lock_args(id, "n", xdr::READ_LT, 500, 1, one.client + 1), file(1)).status(),

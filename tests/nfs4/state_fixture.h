@@ -185,7 +185,7 @@ class StateTest : public ::testing::Test {
     auto step = state->begin_open_owner({caller.client, xdr::owner4(raw(owner))}, seqid);
     if (step.kind != OwnerStep::Kind::proceed) return step.status;
     auto granted = open(caller, owner, key, access, deny);
-    step.ticket.finish({status_of(granted), bytes(4), nullptr});
+    step.ticket.finish({0, status_of(granted), bytes(4), nullptr});
     return granted;
   }
   stateid4 confirm_open(const stateid4& id, seqid4 seqid, const FileKey& key) {
@@ -193,7 +193,7 @@ class StateTest : public ::testing::Test {
     EXPECT_EQ(step.kind, OwnerStep::Kind::proceed);
     auto confirmed = state->open_confirm(id, key);
     EXPECT_TRUE(confirmed);
-    step.ticket.finish({status_of(confirmed), bytes(4), nullptr});
+    step.ticket.finish({0, status_of(confirmed), bytes(4), nullptr});
     return confirmed ? *confirmed : stateid4{};
   }
 

@@ -48,7 +48,10 @@ Outcome<Client*> Tables::usable(const Caller& caller) {
 }
 
 bool Tables::expired(const Client& client) const {
-  return now - client.renewed > options.lease_time;
+  // Nobody is in anybody's way before the grace period is over, and who waits for the server is
+  // there.
+  return now - client.renewed > options.lease_time && grace.over() &&
+         std::ranges::none_of(client.sessions, [](const Session* s) { return s->busy != 0; });
 }
 
 bool Tables::has_state(const Client& client) const {

@@ -38,6 +38,7 @@ class SlotTicket {
 
 /// What an operation with an owner's seqid answered (minor version 0).
 struct OwnerReply {
+  std::uint32_t operation = 0;  ///< nfs_opnum4
   nfsstat4 status = xdr::NFS4_OK;
   Bytes body;  ///< The result as encoded, status included.
   /// Whatever else a replay needs: the file that OPEN made the current one.
