@@ -20,8 +20,11 @@ void Grace::heard(bool has_sessions, std::string_view owner, Clock::time_point n
   const auto found = on_record_.find({has_sessions, std::string(owner)});
   if (found == on_record_.end()) return;
   auto& back = found->second.back;
-  if (!back) back = now;
-  if (now - *back <= lease_) last_heard_ = now;
+  if (!back) {
+    back = now;
+    ++back_;
+  }
+  if (now - *back <= lease_ + patience()) last_heard_ = now;
 }
 
 void Grace::complete(bool has_sessions, std::string_view owner, Clock::time_point now) {
@@ -45,7 +48,7 @@ bool Grace::due(Clock::time_point now) const {
   if (now < until_) return false;
   // Nobody heard of for longer than this: nobody is reclaiming any more.
   const Clock::duration pause = lease_ / 2;
-  return now - last_heard_ > pause || now >= until_ + 3 * lease_;
+  return now - last_heard_ > pause || now >= until_ + 3 * lease_ + patience();
 }
 
 }  // namespace selvage::server::nfs4::state

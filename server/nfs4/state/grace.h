@@ -5,6 +5,8 @@
 #include "server/nfs4/state/recovery_store.h"
 #include "server/nfs4/state/types.h"
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +19,8 @@ namespace selvage::server::nfs4::state {
 /// Skipped if nobody is on record. Over as soon as all have said that they have reclaimed, which
 /// clients of minor version 0 cannot; else after the grace time, or up to three lease times later
 /// while reclaims go on: each client can hold up the others for one lease time from its coming
-/// back.
+/// back. Both bounds grow with the clients that have come back, which all take their time of the
+/// same server.
 class Grace {
  public:
   enum class Phase {
@@ -52,12 +55,16 @@ class Grace {
     std::optional<Clock::time_point> back;
   };
 
+  /// What the bounds have grown by.
+  Clock::duration patience() const { return back_ * std::chrono::milliseconds(200); }
+
   Phase phase_ = Phase::active;
   Clock::time_point until_;
   Clock::time_point last_heard_;
   Clock::duration lease_;
   std::map<Name, Progress> on_record_;
   std::size_t incomplete_ = 0;
+  std::int64_t back_ = 0;  // Clients of on_record_ that have come back; ever.
 };
 
 }  // namespace selvage::server::nfs4::state
