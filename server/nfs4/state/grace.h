@@ -56,7 +56,7 @@ class Grace {
   };
 
   /// What the bounds have grown by.
-  Clock::duration patience() const { return back_ * std::chrono::milliseconds(200); }
+  Clock::duration patience() const { return back_ * std::chrono::milliseconds(500); }
 
   Phase phase_ = Phase::active;
   Clock::time_point until_;
