@@ -99,11 +99,11 @@ Awaitable<xdr::READLINK4res> readlink(Compound& compound) {
   co_return xdr::READLINK4res(std::move(text));
 }
 
-// RFC 8881, 2.6.3.1.1.8: the current filehandle is consumed.
+// RFC 8881, 2.6.3.1.1.8: the current filehandle is consumed; RFC 7530 says nothing of the kind.
 Awaitable<xdr::SECINFO4res> secinfo(Compound& compound, xdr::SECINFO4args args) {
   const auto found = co_await look_up(compound, std::move(args.name.value));
   if (!found) co_return xdr::SECINFO4res(found.status());
-  compound.current.reset();
+  if (compound.minor != 0) compound.current.reset();
   co_return xdr::SECINFO4res(flavors());
 }
 
