@@ -235,7 +235,7 @@ TEST_F(Restart, ProgressExtendsTheGraceFurther) {
   // 353 s. The rest is too late.
   EXPECT_TRUE(state->in_grace());
   connect("c20");
-  pass(std::chrono::seconds(16));
+  pass(std::chrono::seconds(22));
   state->tick();
   flush();
   EXPECT_FALSE(state->in_grace());

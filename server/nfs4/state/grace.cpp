@@ -48,7 +48,7 @@ bool Grace::due(Clock::time_point now) const {
   if (now < until_) return false;
   // Nobody heard of for longer than this: nobody is reclaiming any more.
   const Clock::duration pause = lease_ / 2;
-  return now - last_heard_ > pause || now >= until_ + 3 * lease_ + patience();
+  return now - last_heard_ > pause || now >= until_ + 3 * lease_ + 2 * patience();
 }
 
 }  // namespace selvage::server::nfs4::state

@@ -20,7 +20,7 @@ namespace selvage::server::nfs4::state {
 /// clients of minor version 0 cannot; else after the grace time, or up to three lease times later
 /// while reclaims go on: each client can hold up the others for one lease time from its coming
 /// back. Both bounds grow with the clients that have come back, which all take their time of the
-/// same server.
+/// same server: by half a second for each, and a second.
 class Grace {
  public:
   enum class Phase {
@@ -55,7 +55,7 @@ class Grace {
     std::optional<Clock::time_point> back;
   };
 
-  /// What the bounds have grown by.
+  /// What the bound of one client has grown by.
   Clock::duration patience() const { return back_ * std::chrono::milliseconds(500); }
 
   Phase phase_ = Phase::active;
