@@ -17,9 +17,9 @@ namespace {
 namespace ip = boost::asio::ip;
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds keep{300};
+constexpr std::chrono::seconds keep_names{300};
 constexpr std::size_t max_aliases = 64;
-constexpr unsigned threads = 2;
+constexpr unsigned resolver_threads = 2;
 
 bool temporary(int error) {
   return error == EAI_AGAIN || error == EAI_MEMORY || error == EAI_SYSTEM;
@@ -99,7 +99,7 @@ ClientDirectory::ClientDirectory(Resolver resolver)
     : resolver_(std::move(resolver)),
       rules_(std::make_shared<const Rules>()),
       known_(max_clients),
-      pool_(threads) {}
+      pool_(resolver_threads) {}
 
 ClientDirectory::~ClientDirectory() {
   pool_.stop();
@@ -134,7 +134,7 @@ void ClientDirectory::set_rules(const std::vector<ClientRule>& rules,
 }
 
 bool ClientDirectory::fresh(const Entry& entry) const {
-  return entry.generation == rules_->generation && steady_clock::now() - entry.asked < keep;
+  return entry.generation == rules_->generation && steady_clock::now() - entry.asked < keep_names;
 }
 
 bool ClientDirectory::unknown(const ip::address& client) const {
@@ -185,7 +185,7 @@ std::set<std::string> ClientDirectory::hosts_of(const Rules& rules, const ip::ad
       const std::lock_guard lock(mutex_);
       if (const auto found = hosts_.find(name); found != hosts_.end()) {
         host = found->second;
-        known = steady_clock::now() - host.asked < keep;
+        known = steady_clock::now() - host.asked < keep_names;
       }
     }
     if (!known) {

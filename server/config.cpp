@@ -52,9 +52,9 @@ int line_before(std::string_view text, int line, int column) {
   return found;
 }
 
-class Collector final : public google::protobuf::io::ErrorCollector {
+class TextErrors final : public google::protobuf::io::ErrorCollector {
  public:
-  Collector(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
+  TextErrors(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
   void AddError(int line, int column, const std::string& message) override {
     // The parser looks at these values only after it has gone on to the next token.
     if (message.starts_with("Unknown enumeration value") ||
@@ -409,7 +409,7 @@ void sort_rules(std::vector<AccessRule>& rules) {
 
 Parsed<Settings> parse_config_text(std::string_view text, const std::string& name) {
   if (text.size() > max_config_bytes) return error_at(name, "the file is larger than 1 MiB");
-  Collector collector(text, name);
+  TextErrors collector(text, name);
   TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&collector);

@@ -15,7 +15,7 @@
 namespace selvage::server {
 namespace {
 
-ConfigError error_at(const std::string& place, const std::string& reason) {
+ConfigError refused_at(const std::string& place, const std::string& reason) {
   return {place + ": " + reason};
 }
 
@@ -24,9 +24,9 @@ std::optional<ConfigError> check_export_path(const ExportConfig& one) {
   if (::stat(one.path.c_str(), &status) != 0) {
     std::string reason = one.path + ": " + std::strerror(errno);
     if (one.path.find(':') != std::string::npos) reason += " (keys are written :key=value)";
-    return error_at(one.origin, reason);
+    return refused_at(one.origin, reason);
   }
-  if (!S_ISDIR(status.st_mode)) return error_at(one.origin, one.path + ": Not a directory");
+  if (!S_ISDIR(status.st_mode)) return refused_at(one.origin, one.path + ": Not a directory");
   return std::nullopt;
 }
 
@@ -45,7 +45,7 @@ std::optional<ConfigError> add_listed(std::vector<ExportConfig> listed,
       continue;
     }
     if (own->says_who) {
-      return error_at(own->origin, one.path + ": " + one.origin + " says for whom already");
+      return refused_at(own->origin, one.path + ": " + one.origin + " says for whom already");
     }
     own->rules = std::move(one.rules);
     own->says_who = true;
@@ -64,7 +64,7 @@ Parsed<std::vector<ExportConfig>> all_exports(Settings file, Settings command_li
     const auto first = std::find_if(
         exports.begin(), one, [&](const ExportConfig& other) { return other.path == one->path; });
     if (first != one) {
-      return error_at(one->origin, one->path + ": exported already (" + first->origin + ")");
+      return refused_at(one->origin, one->path + ": exported already (" + first->origin + ")");
     }
   }
   if (!files.empty()) {
@@ -84,8 +84,8 @@ Parsed<std::vector<ExportConfig>> all_exports(Settings file, Settings command_li
     });
   }
   if (exports.empty()) {
-    return files.empty() ? error_at("--export", "nothing to serve: give an export")
-                         : error_at(files.front(), "nothing to serve: it has no exports");
+    return files.empty() ? refused_at("--export", "nothing to serve: give an export")
+                         : refused_at(files.front(), "nothing to serve: it has no exports");
   }
   for (const ExportConfig& one : exports) {
     if (auto error = check_export_path(one)) return *error;
@@ -104,7 +104,7 @@ Parsed<Config> combine(Settings file, Settings command_line) {
   if (command_line.state_dir) config.state_dir = *command_line.state_dir;
   if (config.state_dir.empty()) config.state_dir = default_state_dir();
   if (config.state_dir.empty()) {
-    return error_at("--state-dir", "needed, as neither $STATE_DIRECTORY nor $HOME is set");
+    return refused_at("--state-dir", "needed, as neither $STATE_DIRECTORY nor $HOME is set");
   }
   config.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
   if (file.threads) config.threads = *file.threads;

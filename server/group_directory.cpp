@@ -11,8 +11,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds keep{300};
-constexpr unsigned threads = 2;
+constexpr std::chrono::seconds keep_groups{300};
+constexpr unsigned lookup_threads = 2;
 constexpr std::size_t largest_record = std::size_t{1} << 20;
 
 std::optional<GroupDirectory::Groups> system_groups(uid_t user) {
@@ -43,7 +43,7 @@ std::optional<GroupDirectory::Groups> system_groups(uid_t user) {
 GroupDirectory::GroupDirectory(LookUp look_up)
     : look_up_(look_up ? std::move(look_up) : LookUp(system_groups)),
       known_(max_users),
-      pool_(threads) {}
+      pool_(lookup_threads) {}
 
 GroupDirectory::~GroupDirectory() {
   pool_.stop();
@@ -56,7 +56,7 @@ void GroupDirectory::use(bool wanted) {
 }
 
 bool GroupDirectory::fresh(const Entry& entry) const {
-  return entry.generation == generation_ && steady_clock::now() - entry.asked < keep;
+  return entry.generation == generation_ && steady_clock::now() - entry.asked < keep_groups;
 }
 
 bool GroupDirectory::unknown(uid_t user) const {

@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include "server/data_counter_values.h"
 #include "server/nfs4/op_table.h"
 #include "storage/counters.h"
 
@@ -13,8 +14,10 @@
 namespace selvage::server {
 namespace {
 
+using counter_values::combined;
+using counter_values::indexed;
+using counter_values::plain;
 using storage::CombinerCounters;
-using storage::Counter;
 using storage::DataCounters;
 
 constexpr std::size_t name_width = 34;
@@ -40,21 +43,6 @@ struct DataRow {
   std::string_view name;
   std::uint64_t (*value)(const DataCounters&);
 };
-
-template <Counter DataCounters::* Member>
-std::uint64_t plain(const DataCounters& counters) {
-  return (counters.*Member).get();
-}
-
-template <auto Member, std::size_t Index>
-std::uint64_t indexed(const DataCounters& counters) {
-  return (counters.*Member)[Index].get();
-}
-
-template <Counter CombinerCounters::* Member>
-std::uint64_t combined(const DataCounters& counters) {
-  return (counters.combiner.*Member).get();
-}
 
 constexpr std::array data_rows{
     DataRow{"writes", plain<&DataCounters::writes>},

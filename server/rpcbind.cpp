@@ -19,8 +19,9 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-constexpr std::array programs{std::pair{xdr::MOUNT_PROGRAM, 1U}, std::pair{xdr::MOUNT_PROGRAM, 3U},
-                              std::pair{xdr::NFS_PROGRAM, 3U}, std::pair{xdr::NFS_PROGRAM, 4U}};
+constexpr std::array registered{std::pair{xdr::MOUNT_PROGRAM, 1U},
+                                std::pair{xdr::MOUNT_PROGRAM, 3U}, std::pair{xdr::NFS_PROGRAM, 3U},
+                                std::pair{xdr::NFS_PROGRAM, 4U}};
 
 struct FreeNetconfig {
   void operator()(netconfig* entry) const { ::freenetconfigent(entry); }
@@ -29,7 +30,7 @@ using Transport = std::unique_ptr<netconfig, FreeNetconfig>;
 
 /// All versions, of one transport or (null) of all.
 void forget_all(const netconfig* transport) {
-  for (const auto& [program, version] : programs) ::rpcb_unset(program, version, transport);
+  for (const auto& [program, version] : registered) ::rpcb_unset(program, version, transport);
 }
 
 std::optional<std::string> set_all(const std::vector<tcp::endpoint>& endpoints) {
@@ -42,7 +43,7 @@ std::optional<std::string> set_all(const std::vector<tcp::endpoint>& endpoints) 
     netbuf address{};
     address.buf = endpoint.data();
     address.len = address.maxlen = static_cast<unsigned>(endpoint.size());
-    for (const auto& [program, version] : programs) {
+    for (const auto& [program, version] : registered) {
       if (::rpcb_set(program, version, transport.get(), &address) == 0) return refused;
     }
   }

@@ -28,7 +28,7 @@
 namespace selvage::storage {
 namespace {
 
-constexpr std::size_t page_size = 4096;
+constexpr std::size_t memory_page_size = 4096;
 constexpr std::size_t huge_page_size = std::size_t{2} << 20;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
@@ -179,7 +179,7 @@ BufferPool::~BufferPool() = default;
 
 Buffer BufferPool::try_acquire(std::size_t bytes) {
   if (bytes == 0 || bytes > impl_->limit) return {};
-  const std::size_t size = round_up(bytes, page_size);
+  const std::size_t size = round_up(bytes, memory_page_size);
   const std::lock_guard lock(impl_->mutex);
   if (impl_->stopped || !impl_->waiters.empty()) return {};
   std::byte* data = impl_->take(size);
@@ -192,7 +192,7 @@ Awaitable<Result<Buffer>> BufferPool::acquire(std::size_t bytes) {
   Buffer now = try_acquire(bytes);
   if (now) co_return std::move(now);
 
-  Impl::Waiter waiter(round_up(bytes, page_size));
+  Impl::Waiter waiter(round_up(bytes, memory_page_size));
   auto queue = [this, &waiter](Parked coroutine) {
     waiter.coroutine.emplace(std::move(coroutine));
     std::vector<Parked> ready;

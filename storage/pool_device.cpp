@@ -1,5 +1,6 @@
 #include "storage/pool_device.h"
 
+#include "storage/offsets.h"
 #include "storage/thread_identity.h"
 
 #include <fcntl.h>
@@ -8,13 +9,10 @@
 
 #include <cerrno>
 #include <climits>
-#include <limits>
 #include <system_error>
 
 namespace selvage::storage {
 namespace {
-
-constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
 
 // Runs call() until it is not interrupted. errno is read on the thread that made the call.
 template <class Call>

@@ -1,13 +1,12 @@
 #include "storage/read_plan.h"
 
+#include "storage/offsets.h"
+
 #include <algorithm>
-#include <limits>
 
 namespace selvage::storage {
 
 namespace {
-
-constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
 
 // Saturates at the last multiple below 2^63.
 std::uint64_t align_up(std::uint64_t value, std::uint64_t unit) {

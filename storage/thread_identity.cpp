@@ -57,23 +57,23 @@ bool set_capabilities(const Capabilities& set) {
 }
 
 // setfsuid(2) reports no failure: ask again with an id that is never valid.
-constexpr auto no_id = static_cast<uid_t>(-1);
+constexpr auto no_change = static_cast<uid_t>(-1);
 
 uid_t current_fsuid() {
-  return static_cast<uid_t>(::setfsuid(no_id));
+  return static_cast<uid_t>(::setfsuid(no_change));
 }
 gid_t current_fsgid() {
-  return static_cast<gid_t>(::setfsgid(no_id));
+  return static_cast<gid_t>(::setfsgid(no_change));
 }
 
 bool set_fsuid(uid_t uid) {
   ::setfsuid(uid);
-  return uid != no_id && current_fsuid() == uid;
+  return uid != no_change && current_fsuid() == uid;
 }
 
 bool set_fsgid(gid_t gid) {
   ::setfsgid(gid);
-  return gid != no_id && current_fsgid() == gid;
+  return gid != no_change && current_fsgid() == gid;
 }
 
 // What the thread was when it first came here: the server's identity.

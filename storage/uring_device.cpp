@@ -1,5 +1,6 @@
 #include "storage/uring_device.h"
 
+#include "storage/offsets.h"
 #include "storage/unique_fd.h"
 
 #include <boost/asio/async_result.hpp>
@@ -23,7 +24,6 @@ namespace selvage::storage {
 namespace {
 
 constexpr unsigned max_retries = 100;
-constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
 
 using Handler = boost::asio::async_result<boost::asio::use_awaitable_t<>, void(int)>::handler_type;
 

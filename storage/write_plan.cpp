@@ -1,5 +1,7 @@
 #include "storage/write_plan.h"
 
+#include "storage/offsets.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -8,7 +10,6 @@ namespace selvage::storage {
 namespace {
 
 constexpr std::uint32_t cache_page = 4096;
-constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
 
 bool fits_pages(std::uint32_t alignment) {
   return alignment != 0 && (cache_page % alignment == 0 || alignment % cache_page == 0);

@@ -1,5 +1,6 @@
 #include "server/exporter/data_metrics.h"
 
+#include "server/data_counter_values.h"
 #include "storage/counters.h"
 
 #include <algorithm>
@@ -8,8 +9,10 @@
 namespace selvage::server {
 namespace {
 
+using counter_values::combined;
+using counter_values::indexed;
+using counter_values::plain;
 using storage::CombinerCounters;
-using storage::Counter;
 using storage::DataCounters;
 
 struct DataMetric {
@@ -19,21 +22,6 @@ struct DataMetric {
   std::string_view label = {};  ///< Besides `export`.
   std::string_view label_value = {};
 };
-
-template <Counter DataCounters::* Member>
-std::uint64_t plain(const DataCounters& counters) {
-  return (counters.*Member).get();
-}
-
-template <auto Member, std::size_t Index>
-std::uint64_t indexed(const DataCounters& counters) {
-  return (counters.*Member)[Index].get();
-}
-
-template <Counter CombinerCounters::* Member>
-std::uint64_t combined(const DataCounters& counters) {
-  return (counters.combiner.*Member).get();
-}
 
 constexpr std::string_view asked_help = "WRITEs by the stability that was asked for.";
 constexpr std::string_view committed_help = "WRITEs by the stability that was answered.";

@@ -28,7 +28,7 @@ constexpr std::size_t first_room = 512;
 /// acknowledges by itself: a large WRITE costs no system call for this.
 constexpr std::size_t quickack_below = 4096;
 
-std::chrono::steady_clock::time_point now() {
+std::chrono::steady_clock::time_point steady_now() {
   return std::chrono::steady_clock::now();
 }
 
@@ -155,14 +155,14 @@ Awaitable<ReadStatus> RecordReader::open(Opening& opening) {
     }
     if (head_end_ + overread > head_.size()) align_head();
     const bool begun = marked || !buffered().empty();
-    if (begun) clock_.start(now());
+    if (begun) clock_.start(steady_now());
     std::optional<std::size_t> count = read_now({}, {});
     if (!count) count = co_await read({}, {});
     if (*count == 0) {
       co_return begun || failed_ ? cut() : ReadStatus::peer_closed;
     }
   }
-  clock_.start(now());
+  clock_.start(steady_now());
   steered_ = steer(opening);
   co_return ReadStatus::ok;
 }
@@ -175,7 +175,7 @@ Awaitable<ReadStatus> RecordReader::receive(Record& record) {
 void RecordReader::wait_begins() {
   waited_ = true;
   counters_.receive_waits.add();
-  clock_.pause(now());
+  clock_.pause(steady_now());
 }
 
 Awaitable<ReadStatus> RecordReader::receive_steered(Record& record, Steered steered) {
@@ -188,7 +188,7 @@ Awaitable<ReadStatus> RecordReader::receive_steered(Record& record, Steered stee
   if (!record.payload_owner) {
     wait_begins();
     storage::Result<storage::Buffer> buffer = co_await pool_.acquire(bytes);
-    clock_.resume(now());
+    clock_.resume(steady_now());
     if (!buffer) {
       const bool too_large = buffer.error() == storage::errno_code(ENOMEM);
       co_return too_large ? ReadStatus::oversize : ReadStatus::stopping;
@@ -246,7 +246,7 @@ Awaitable<ReadStatus> RecordReader::make_room(Record& record) {
     if (!record.large) {
       wait_begins();
       record.large = co_await large_.acquire();
-      clock_.resume(now());
+      clock_.resume(steady_now());
     }
     if (!record.large) co_return ReadStatus::stopping;
   }

@@ -6,6 +6,7 @@
 #include "storage/local/open_file_table.h"
 #include "storage/local/read_engine.h"
 #include "storage/local/write_engine.h"
+#include "storage/offsets.h"
 #include "storage/probes.h"
 #include "storage/write_plan.h"
 
@@ -27,8 +28,6 @@
 
 namespace selvage::storage {
 namespace {
-
-constexpr std::uint64_t max_offset = std::numeric_limits<std::int64_t>::max();
 
 std::size_t index_of(Stability stability) {
   return static_cast<std::size_t>(stability);

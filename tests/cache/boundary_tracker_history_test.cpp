@@ -19,7 +19,7 @@ using std::chrono::seconds;
 using Time = BoundaryTracker::Time;
 using PageSet = std::set<std::uint64_t>;  // Indices.
 
-constexpr std::uint64_t file = 3;
+constexpr std::uint64_t history_file = 3;
 
 PageSet indices(const std::vector<PageRun>& runs, std::uint32_t page_size) {
   PageSet result;
@@ -36,7 +36,7 @@ PageSet indices(const std::vector<PageRun>& runs, std::uint32_t page_size) {
 PageSet indices(const std::vector<OrphanPage>& pages, std::uint32_t page_size) {
   PageSet result;
   for (const OrphanPage& page : pages) {
-    EXPECT_EQ(page.file, file);
+    EXPECT_EQ(page.file, history_file);
     EXPECT_EQ(page.length, page_size);
     EXPECT_TRUE(result.insert(page.offset / page_size).second) << "handed out twice";
   }
@@ -181,7 +181,7 @@ void run_history(unsigned seed) {
         completing.insert(page);
       }
     }
-    Claim claim = tracker.ask(file, page_size, offset, length, now);
+    Claim claim = tracker.ask(history_file, page_size, offset, length, now);
     ASSERT_EQ(claim.boundary_pages(), boundary.size());
     ASSERT_EQ(claim.completing_pages(), completing.size());
     ASSERT_EQ(claim.untracked_pages(), 0u);
@@ -224,7 +224,7 @@ void run_history(unsigned seed) {
     } else if (what == 37) {
       if (below(2) == 0) continue;
       const std::uint64_t offset = below(3) == 0 ? 0 : below(model.size());
-      tracker.forget_from(file, offset);
+      tracker.forget_from(history_file, offset);
       model.truncate(offset);
     } else if (what == 38) {
       const seconds idle(1 + below(8));
@@ -235,7 +235,7 @@ void run_history(unsigned seed) {
       for (std::uint64_t page = 0; page < model.pages(); ++page) {
         if (!model.busy(page) && !model.known(page)) idle.insert(page);
       }
-      ASSERT_EQ(indices(tracker.droppable(file, page_size, all), page_size), idle);
+      ASSERT_EQ(indices(tracker.droppable(history_file, page_size, all), page_size), idle);
     }
     ASSERT_NO_FATAL_FAILURE(check_gauges());
   }
@@ -286,8 +286,8 @@ TEST(BoundaryTrackerHistory, InterleavedRecordsLeaveNothing) {
     PageSet handed_out;
     while (next < size || !in_flight.empty()) {
       if (next < size && in_flight.size() < 8 && random() % 2 == 0) {
-        in_flight.emplace_back(
-            next, tracker.ask(file, page_size, next, std::min(record, size - next), Time()));
+        in_flight.emplace_back(next, tracker.ask(history_file, page_size, next,
+                                                 std::min(record, size - next), Time()));
         next += record;
         continue;
       }
@@ -335,7 +335,7 @@ TEST(BoundaryTrackerHistory, TightBoundHandsOutNothingWrong) {
         const std::uint64_t page = random() % pages;
         const std::uint64_t begin = random() % page_size;
         const std::uint64_t length = 1 + random() % (page_size - begin);
-        Claim claim = tracker.ask(file, page_size, page * page_size + begin, length, now);
+        Claim claim = tracker.ask(history_file, page_size, page * page_size + begin, length, now);
         if (claim.untracked_pages() != 0) {
           ASSERT_TRUE(tracker.release(std::move(claim), length, Outcome::written, now).empty());
           continue;
@@ -391,7 +391,7 @@ TEST(BoundaryTrackerThreads, InterleavedRecordsLeaveNothing) {
   std::atomic<unsigned> too_early{0};
   run_threads(threads, [&](unsigned t) {
     for (std::uint64_t r = t; r < records; r += threads) {
-      Claim claim = tracker.ask(file, page_size, r * record, record, Time());
+      Claim claim = tracker.ask(history_file, page_size, r * record, record, Time());
       acknowledged[r].store(1, std::memory_order_relaxed);
       for (const PageRun& run :
            tracker.release(std::move(claim), record, Outcome::written, Time())) {

@@ -4,8 +4,6 @@
 namespace selvage::server::nfs4::state {
 namespace {
 
-using Kind = OwnerStep::Kind;
-
 class OwnerTest : public StateTest {
  protected:
   OwnerTest() { one = client0("one"); }
@@ -42,7 +40,7 @@ TEST_F(OwnerTest, AnUnconfirmedOwnerBeginsAnew) {
   EXPECT_TRUE(second->confirm);
   EXPECT_EQ(state->counts().opens, 1U);
   EXPECT_EQ(state->begin_stateid_owner(first->stateid, 51).status, xdr::NFS4ERR_BAD_STATEID);
-  EXPECT_EQ(step(50).kind, Kind::replay);
+  EXPECT_EQ(step(50).kind, OwnerStep::Kind::replay);
 }
 
 TEST_F(OwnerTest, OneAtATimeInOrderAndReplayed) {
@@ -50,20 +48,20 @@ TEST_F(OwnerTest, OneAtATimeInOrderAndReplayed) {
   EXPECT_EQ(step(13).status, xdr::NFS4ERR_BAD_SEQID);
   EXPECT_EQ(step(10).status, xdr::NFS4ERR_BAD_SEQID);
   auto busy = step(12);
-  ASSERT_EQ(busy.kind, Kind::proceed);
-  EXPECT_EQ(step(12).kind, Kind::in_progress);
+  ASSERT_EQ(busy.kind, OwnerStep::Kind::proceed);
+  EXPECT_EQ(step(12).kind, OwnerStep::Kind::in_progress);
   EXPECT_EQ(step(13).status, xdr::NFS4ERR_BAD_SEQID);
   const Bytes body = bytes(20, 3);
   const auto context = std::make_shared<const int>(5);
   busy.ticket.finish({0, xdr::NFS4ERR_NOENT, body, context});
   auto again = step(12);
-  ASSERT_EQ(again.kind, Kind::replay);
+  ASSERT_EQ(again.kind, OwnerStep::Kind::replay);
   EXPECT_EQ(again.reply.status, xdr::NFS4ERR_NOENT);
   EXPECT_EQ(again.reply.body, body);
   EXPECT_EQ(again.reply.context, context);
   // One that is given up never came.
-  EXPECT_EQ(step(13).kind, Kind::proceed);
-  EXPECT_EQ(step(12).kind, Kind::replay);
+  EXPECT_EQ(step(13).kind, OwnerStep::Kind::proceed);
+  EXPECT_EQ(step(12).kind, OwnerStep::Kind::replay);
 }
 
 TEST_F(OwnerTest, ErrorsThatDoNotAdvance) {
@@ -73,14 +71,14 @@ TEST_F(OwnerTest, ErrorsThatDoNotAdvance) {
         xdr::NFS4ERR_BAD_SEQID, xdr::NFS4ERR_BADXDR, xdr::NFS4ERR_RESOURCE,
         xdr::NFS4ERR_NOFILEHANDLE, xdr::NFS4ERR_MOVED}) {
     step(12).ticket.finish({0, status, bytes(4), nullptr});
-    EXPECT_EQ(step(12).kind, Kind::proceed) << status;
+    EXPECT_EQ(step(12).kind, OwnerStep::Kind::proceed) << status;
   }
   seqid4 next = 12;
   for (const nfsstat4 status :
        {xdr::NFS4_OK, xdr::NFS4ERR_DENIED, xdr::NFS4ERR_EXPIRED, xdr::NFS4ERR_OLD_STATEID,
         xdr::NFS4ERR_GRACE, xdr::NFS4ERR_DELAY, xdr::NFS4ERR_SHARE_DENIED}) {
     step(next).ticket.finish({0, status, bytes(4), nullptr});
-    EXPECT_EQ(step(next).kind, Kind::replay) << status;
+    EXPECT_EQ(step(next).kind, OwnerStep::Kind::replay) << status;
     ++next;
   }
 }
@@ -95,20 +93,20 @@ TEST_F(OwnerTest, SeqidsWrap) {
 TEST_F(OwnerTest, CloseIsReplayedAlthoughItsStateIsGone) {
   const stateid4 id = opened();
   auto closing = state->begin_stateid_owner(id, 12);
-  ASSERT_EQ(closing.kind, Kind::proceed);
+  ASSERT_EQ(closing.kind, OwnerStep::Kind::proceed);
   auto closed = state->close(one, id, file(1));
   ASSERT_TRUE(closed);
   EXPECT_EQ(closed->seqid, id.seqid + 1);
   const Bytes body = bytes(16, 9);
   closing.ticket.finish({0, xdr::NFS4_OK, body, nullptr});
   auto again = state->begin_stateid_owner(id, 12);
-  ASSERT_EQ(again.kind, Kind::replay);
+  ASSERT_EQ(again.kind, OwnerStep::Kind::replay);
   EXPECT_EQ(again.reply.body, body);
   // Anything else finds it closed.
   EXPECT_EQ(use(one, id, file(1), reading), xdr::NFS4ERR_BAD_STATEID);
   EXPECT_EQ(use(one, *closed, file(1), reading), xdr::NFS4ERR_BAD_STATEID);
   EXPECT_EQ(state->close(one, *closed, file(1)).status(), xdr::NFS4ERR_BAD_STATEID);
-  EXPECT_EQ(state->begin_stateid_owner(id, 13).kind, Kind::proceed);
+  EXPECT_EQ(state->begin_stateid_owner(id, 13).kind, OwnerStep::Kind::proceed);
   EXPECT_EQ(state->counts().opens, 0U);
   EXPECT_EQ(state->counts().files, 0U);
   // The owner is forgotten when it has not been used for a lease.
@@ -153,10 +151,10 @@ TEST_F(OwnerTest, LockOwners) {
   // By its own stateid.
   EXPECT_EQ(state->begin_stateid_owner(*first, 6).status, xdr::NFS4ERR_BAD_SEQID);
   auto next = state->begin_stateid_owner(*first, 7);
-  ASSERT_EQ(next.kind, Kind::proceed);
+  ASSERT_EQ(next.kind, OwnerStep::Kind::proceed);
   EXPECT_EQ(unlock(one, *first, 0, 5, file(1)).status(), xdr::NFS4ERR_OLD_STATEID);
   next.ticket.finish({0, xdr::NFS4ERR_OLD_STATEID, bytes(4), nullptr});
-  EXPECT_EQ(state->begin_stateid_owner(*first, 7).kind, Kind::replay);
+  EXPECT_EQ(state->begin_stateid_owner(*first, 7).kind, OwnerStep::Kind::replay);
   // Another client's clientid.
   EXPECT_EQ(lock(one, lock_args(id, "n", xdr::READ_LT, 500, 1, one.client + 1), file(1)).status(),
             xdr::NFS4ERR_BAD_STATEID);

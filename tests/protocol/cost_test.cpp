@@ -16,9 +16,9 @@
 namespace selvage::tests {
 namespace {
 
-constexpr std::uint32_t record = 47008;
+constexpr std::uint32_t record_bytes = 47008;
 
-class CostTest : public testing::Test {
+class CostTest : public ::testing::Test {
  protected:
   void SetUp() override {
     device_ = std::make_unique<storage::XfsOn4kn>();
@@ -31,10 +31,10 @@ class CostTest : public testing::Test {
 
   /// `rounds` times `depth` records in flight on one connection, one record after the other.
   void write(unsigned rounds, unsigned depth, stable_how stable) {
-    const std::string data(record, 'x');
+    const std::string data(record_bytes, 'x');
     for (unsigned round = 0; round < rounds; ++round) {
-      for (unsigned i = 0; i < depth; ++i, next_ += record) {
-        const Bytes arguments = write_arguments(file_, next_, record, stable, data);
+      for (unsigned i = 0; i < depth; ++i, next_ += record_bytes) {
+        const Bytes arguments = write_arguments(file_, next_, record_bytes, stable, data);
         const Bytes call =
             call_message(client_->next_xid(), 100003, 3, 7, client_->identity(), arguments);
         ASSERT_TRUE(client_->connection().send_record(call));

@@ -53,7 +53,7 @@ std::vector<Sample> samples(const Bytes& directory, const Bytes& file, const Byt
 /// nfsstat3 of any NFSv3 results.
 std::uint32_t status_of(const RpcReply& reply);
 
-class ProtocolTest : public testing::Test {
+class ProtocolTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t alice_uid = 1001, bob_uid = 1002, team_gid = 2001;
 

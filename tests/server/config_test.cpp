@@ -13,8 +13,8 @@
 namespace selvage::server {
 namespace {
 
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 TEST(ConfigFile, EverySetting) {
   const auto parsed = parse_config_text(R"(
@@ -190,7 +190,7 @@ struct BadFile {
   const char* message;
 };
 
-class ConfigErrors : public testing::TestWithParam<BadFile> {};
+class ConfigErrors : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(ConfigErrors, RefusedWithFileLineAndReason) {
   const auto parsed = parse_config_text(GetParam().text, "selvage.conf");
@@ -200,7 +200,7 @@ TEST_P(ConfigErrors, RefusedWithFileLineAndReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ConfigErrors,
-    testing::Values(
+    ::testing::Values(
         BadFile{"\n\nprot: 2049\n", "selvage.conf:3: "},
         BadFile{"port: 1\nport: 2\n", "selvage.conf:2: "},
         BadFile{"port: 1\n\nport 2\n", "selvage.conf:3: "},
@@ -326,7 +326,7 @@ TEST(ConfigCombine, SomethingMustBeServed) {
   EXPECT_THAT(refused.error().message, HasSubstr("nothing to serve"));
 }
 
-class StateDir : public testing::Test {
+class StateDir : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"STATE_DIRECTORY", "XDG_STATE_HOME"}) ::unsetenv(name);

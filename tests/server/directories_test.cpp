@@ -18,7 +18,7 @@ namespace selvage::server {
 namespace {
 
 namespace ip = boost::asio::ip;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 /// A name service of the test's own, with a count of questions.
 struct FakeNames {
@@ -63,7 +63,7 @@ std::vector<ClientRule> rules(const std::vector<std::string>& texts) {
   return made;
 }
 
-class Directory : public testing::Test {
+class Directory : public ::testing::Test {
  protected:
   bool matches(const std::string& rule, const std::string& client) const {
     const auto address = ip::make_address(client);
@@ -153,10 +153,10 @@ TEST(SystemResolver, KnowsThisMachine) {
   const Resolver system = Resolver::system();
   const auto addresses = system.addresses("localhost");
   ASSERT_TRUE(addresses);
-  EXPECT_THAT(*addresses, testing::Contains(ip::make_address("127.0.0.1")));
+  EXPECT_THAT(*addresses, ::testing::Contains(ip::make_address("127.0.0.1")));
   const auto names = system.names(ip::make_address("127.0.0.1"));
   ASSERT_TRUE(names);
-  EXPECT_THAT(*names, testing::Contains("localhost"));
+  EXPECT_THAT(*names, ::testing::Contains("localhost"));
   EXPECT_FALSE(system.in_netgroup("no-such-group", "localhost"));
 }
 
@@ -193,7 +193,7 @@ TEST(Groups, OfThisMachine) {
   directory.use(true);
   learn(directory, 0);
   ASSERT_NE(directory.find(0), nullptr);
-  EXPECT_THAT(*directory.find(0), testing::Contains(0U));
+  EXPECT_THAT(*directory.find(0), ::testing::Contains(0U));
   learn(directory, 3999999999U);
   EXPECT_EQ(directory.find(3999999999U), nullptr);
 }

@@ -14,10 +14,10 @@
 namespace selvage::server {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::string text_of(const AccessRule& rule) {
   std::string text = rule.client.text() + (rule.read_only ? " ro" : " rw");
@@ -49,7 +49,7 @@ struct Reading {
   int notices;
 };
 
-class ExportsFile : public testing::TestWithParam<Reading> {};
+class ExportsFile : public ::testing::TestWithParam<Reading> {};
 
 TEST_P(ExportsFile, IsReadAsNfsUtilsReadsIt) {
   ListedExports listed;
@@ -62,7 +62,7 @@ TEST_P(ExportsFile, IsReadAsNfsUtilsReadsIt) {
 // What exportfs(8) of nfs-utils 2.6.2 makes of the same texts (its etab) was compared by hand.
 INSTANTIATE_TEST_SUITE_P(
     Table, ExportsFile,
-    testing::Values(
+    ::testing::Values(
         Reading{"", {}, 0}, Reading{"\n# nothing\n  \t\n#", {}, 0},
         Reading{"/srv 10.0.0.1(rw)", {"/srv: 10.0.0.1 rw"}, 0},
         Reading{"/srv//a/./ 10.0.0.1(rw)\n", {"/srv/a: 10.0.0.1 rw"}, 0},
@@ -130,18 +130,18 @@ struct BadReading {
   const char* message;
 };
 
-class BadExportsFile : public testing::TestWithParam<BadReading> {};
+class BadExportsFile : public ::testing::TestWithParam<BadReading> {};
 
 TEST_P(BadExportsFile, IsRefusedWithLineAndReason) {
   ListedExports listed;
   const auto error = parse_exports_text(GetParam().text, "exports", listed);
   ASSERT_TRUE(error) << GetParam().text;
-  EXPECT_THAT(error->message, testing::StartsWith(GetParam().message));
+  EXPECT_THAT(error->message, ::testing::StartsWith(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadExportsFile,
-    testing::Values(
+    ::testing::Values(
         BadReading{"\n\n/a @x(async)", "exports:3: async: "},
         BadReading{"/a @x(rw)\n/b \\\n  @x(RW)", "exports:3: unknown option 'RW'"},
         BadReading{"/a @x(rw,,ro)", "exports:1: unknown option ''"},
@@ -181,10 +181,10 @@ TEST(ExportsFileText, IsBounded) {
   for (std::size_t i = 0; i <= max_exports; ++i) many += "/" + std::to_string(i) + " *()\n";
   const auto error = parse_exports_text(many, "exports", listed);
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->message, testing::StartsWith("exports:10001: "));
+  EXPECT_THAT(error->message, ::testing::StartsWith("exports:10001: "));
 }
 
-class ExportsFiles : public testing::Test {
+class ExportsFiles : public ::testing::Test {
  protected:
   ExportsFiles() {
     EXPECT_EQ(::mkdir((dir_ / "a").c_str(), 0755), 0);
@@ -221,7 +221,7 @@ TEST_F(ExportsFiles, TheFolderIsReadInOrder) {
   write("exports.d/5.exports", "\n/a (rw");
   const auto bad = read_exports_files(std::vector{main});
   ASSERT_FALSE(bad);
-  EXPECT_THAT(bad.error().message, testing::StartsWith(dir_ / "exports.d/5.exports:2: "));
+  EXPECT_THAT(bad.error().message, ::testing::StartsWith(dir_ / "exports.d/5.exports:2: "));
   EXPECT_FALSE(read_exports_files(std::vector<std::string>{dir_ / "missing"}));
 }
 
@@ -248,7 +248,7 @@ TEST_F(ExportsFiles, WhoIsSaidInOnePlace) {
   const auto twice =
       combined("exports: '" + main + "'\nexport { path: '" + dir_ / "a" + "'\naccess: rw }\n");
   ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().message, testing::StartsWith("conf:2: "));
+  EXPECT_THAT(twice.error().message, ::testing::StartsWith("conf:2: "));
   const auto both =
       combined("exports: '" + main + "'\nexport { path: '" + dir_ / "b" + "' clients: '::1' }\n");
   ASSERT_TRUE(both) << both.error().message;

@@ -14,8 +14,8 @@
 namespace selvage::server {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 storage::Result<std::shared_ptr<storage::FileSystem>> open_nothing(const ExportConfig&) {
   return std::shared_ptr<storage::FileSystem>();
@@ -110,7 +110,7 @@ struct SquashCase {
   storage::Credentials expected;
 };
 
-class SquashTable : public testing::TestWithParam<SquashCase> {};
+class SquashTable : public ::testing::TestWithParam<SquashCase> {};
 
 TEST_P(SquashTable, Maps) {
   const auto& given = GetParam();
@@ -125,19 +125,19 @@ TEST_P(SquashTable, Maps) {
   EXPECT_EQ(who.groups, given.expected.groups);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, SquashTable,
-                         testing::Values(SquashCase{"root", 0, 0, {}, {99, 98, {}}},
-                                         SquashCase{"root", 0, 5, {}, {99, 5, {}}},
-                                         SquashCase{"root", 5, 0, {}, {5, 98, {}}},
-                                         SquashCase{"root", 5, 6, {9, 0, 7}, {5, 6, {7, 9, 98}}},
-                                         SquashCase{"root", 5, 6, {7, 7, 3}, {5, 6, {3, 7}}},
-                                         SquashCase{"root", no_id, no_id, {no_id}, {99, 98, {98}}},
-                                         SquashCase{"all", 0, 0, {1}, {99, 98, {}}},
-                                         SquashCase{"all", 5, 6, {7}, {99, 98, {}}},
-                                         SquashCase{"none", 0, 0, {0, 1}, {0, 0, {0, 1}}},
-                                         SquashCase{"none", 5, 6, {8, 7}, {5, 6, {7, 8}}},
-                                         SquashCase{
-                                             "none", no_id, no_id, {no_id}, {99, 98, {98}}}));
+INSTANTIATE_TEST_SUITE_P(
+    Table, SquashTable,
+    ::testing::Values(SquashCase{"root", 0, 0, {}, {99, 98, {}}},
+                      SquashCase{"root", 0, 5, {}, {99, 5, {}}},
+                      SquashCase{"root", 5, 0, {}, {5, 98, {}}},
+                      SquashCase{"root", 5, 6, {9, 0, 7}, {5, 6, {7, 9, 98}}},
+                      SquashCase{"root", 5, 6, {7, 7, 3}, {5, 6, {3, 7}}},
+                      SquashCase{"root", no_id, no_id, {no_id}, {99, 98, {98}}},
+                      SquashCase{"all", 0, 0, {1}, {99, 98, {}}},
+                      SquashCase{"all", 5, 6, {7}, {99, 98, {}}},
+                      SquashCase{"none", 0, 0, {0, 1}, {0, 0, {0, 1}}},
+                      SquashCase{"none", 5, 6, {8, 7}, {5, 6, {7, 8}}},
+                      SquashCase{"none", no_id, no_id, {no_id}, {99, 98, {98}}}));
 
 TEST(Squash, WithoutCredentialsIsAnonymousAlways) {
   for (const char* squash : {"root", "all", "none"}) {

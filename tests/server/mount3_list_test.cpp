@@ -6,8 +6,8 @@
 namespace selvage::server::mount3 {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using Entry = MountList::Entry;
 
 TEST(MountList, AddsOnceAndRemoves) {

@@ -19,11 +19,11 @@
 namespace selvage::tests {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
-constexpr std::uint32_t program = 100005;
+constexpr std::uint32_t mount_program = 100005;
 enum Procedure : std::uint32_t { null, mnt, dump, umnt, umntall, export_ };
 enum Status : std::uint32_t {
   ok = 0,
@@ -63,7 +63,7 @@ class Words {
   std::string rest_;
 };
 
-class MountTest : public testing::Test {
+class MountTest : public ::testing::Test {
  protected:
   MountTest() : folder_(scratch_ / "") {
     ::chmod(scratch_.path().c_str(), 0755);
@@ -86,7 +86,7 @@ class MountTest : public testing::Test {
   }
   std::uint32_t mount(const std::string& path) { return client_->mnt(path).first; }
   RpcReply call(std::uint32_t procedure, const Bytes& arguments = {}, std::uint32_t version = 3) {
-    return client_->raw(procedure, arguments, program, version);
+    return client_->raw(procedure, arguments, mount_program, version);
   }
   static Bytes path_argument(const std::string& path) {
     XdrWriter writer;

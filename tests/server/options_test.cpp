@@ -8,8 +8,8 @@
 namespace selvage::server {
 namespace {
 
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 Parsed<Options> parse(const std::vector<const char*>& arguments) {
   return parse_options(arguments);
@@ -67,7 +67,7 @@ struct BadLine {
   const char* message;
 };
 
-class OptionErrors : public testing::TestWithParam<BadLine> {};
+class OptionErrors : public ::testing::TestWithParam<BadLine> {};
 
 TEST_P(OptionErrors, AreSaidClearly) {
   const auto options = parse(GetParam().arguments);
@@ -77,43 +77,44 @@ TEST_P(OptionErrors, AreSaidClearly) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, OptionErrors,
-    testing::Values(BadLine{{"--prot", "1"}, "--prot"}, BadLine{{"stray"}, "stray"},
-                    BadLine{{"--port"}, "--port"}, BadLine{{"--port", "x"}, "--port"},
-                    BadLine{{"--port", "65536"}, "--port"}, BadLine{{"--port", "-1"}, "--port"},
-                    BadLine{{"--port", "1", "--port", "2"}, "--port"},
-                    BadLine{{"--threads", "0"}, "--threads"},
-                    BadLine{{"--threads", "257"}, "--threads"},
-                    BadLine{{"--listen", "localhost"}, "--listen: 'localhost' is not an"},
-                    BadLine{{"--export", ""}, "an export needs a path"},
-                    BadLine{{"--export", "srv"}, "'srv' is not an absolute path"},
-                    BadLine{{"--export", "/a/../b"}, "'..'"},
-                    BadLine{{"--export", "/a:color=red"}, "unknown key 'color'"},
-                    BadLine{{"--export", "/a:rule=x"}, "unknown key 'rule'"},
-                    BadLine{{"--export", "/a:path=/b"}, "unknown key 'path'"},
-                    BadLine{{"--export", "/a:access=ro,"}, "'' is not key=value"},
-                    BadLine{{"--export", "/a:access=ro,,sync=no"}, "'' is not key=value"},
-                    BadLine{{"--export", "/a:access=ro,sync"}, "'sync' is not key=value"},
-                    BadLine{{"--export", "/a:access=ro,access=rw"}, "access: given twice"},
-                    BadLine{{"--export", "/a:access=x"}, "access: must be one of rw, ro"},
-                    BadLine{{"--export", "/a:edges=none"},
-                            "edges: must be one of auto, pagecache, buffered, dontcache, assemble"},
-                    BadLine{{"--export", "/a:sync=maybe"}, "sync: must be yes or no"},
-                    BadLine{{"--export", "/a:anonuid=-1"}, "anonuid: must be a number"},
-                    BadLine{{"--export", "/a:anonuid=4294967296"}, "anonuid: must be a number"},
-                    BadLine{{"--export", "/a:anonuid=4294967295"}, "anonuid: not a user id"},
-                    BadLine{{"--export", "/a:anonuid="}, "anonuid: must be a number"},
-                    BadLine{{"--export", "/a:min_middle=2049"}, "min_middle: must be 1 to 2048"},
-                    BadLine{{"--export", "/a:clients="}, "clients: an address is missing"},
-                    BadLine{{"--export", "/a:clients=::1+"}, "clients: an address is missing"},
-                    BadLine{{"--export", "/a:clients=10.0.0.1+10.0.0.300"},
-                            "clients: '10.0.0.300' is neither"}));
+    ::testing::Values(BadLine{{"--prot", "1"}, "--prot"}, BadLine{{"stray"}, "stray"},
+                      BadLine{{"--port"}, "--port"}, BadLine{{"--port", "x"}, "--port"},
+                      BadLine{{"--port", "65536"}, "--port"}, BadLine{{"--port", "-1"}, "--port"},
+                      BadLine{{"--port", "1", "--port", "2"}, "--port"},
+                      BadLine{{"--threads", "0"}, "--threads"},
+                      BadLine{{"--threads", "257"}, "--threads"},
+                      BadLine{{"--listen", "localhost"}, "--listen: 'localhost' is not an"},
+                      BadLine{{"--export", ""}, "an export needs a path"},
+                      BadLine{{"--export", "srv"}, "'srv' is not an absolute path"},
+                      BadLine{{"--export", "/a/../b"}, "'..'"},
+                      BadLine{{"--export", "/a:color=red"}, "unknown key 'color'"},
+                      BadLine{{"--export", "/a:rule=x"}, "unknown key 'rule'"},
+                      BadLine{{"--export", "/a:path=/b"}, "unknown key 'path'"},
+                      BadLine{{"--export", "/a:access=ro,"}, "'' is not key=value"},
+                      BadLine{{"--export", "/a:access=ro,,sync=no"}, "'' is not key=value"},
+                      BadLine{{"--export", "/a:access=ro,sync"}, "'sync' is not key=value"},
+                      BadLine{{"--export", "/a:access=ro,access=rw"}, "access: given twice"},
+                      BadLine{{"--export", "/a:access=x"}, "access: must be one of rw, ro"},
+                      BadLine{
+                          {"--export", "/a:edges=none"},
+                          "edges: must be one of auto, pagecache, buffered, dontcache, assemble"},
+                      BadLine{{"--export", "/a:sync=maybe"}, "sync: must be yes or no"},
+                      BadLine{{"--export", "/a:anonuid=-1"}, "anonuid: must be a number"},
+                      BadLine{{"--export", "/a:anonuid=4294967296"}, "anonuid: must be a number"},
+                      BadLine{{"--export", "/a:anonuid=4294967295"}, "anonuid: not a user id"},
+                      BadLine{{"--export", "/a:anonuid="}, "anonuid: must be a number"},
+                      BadLine{{"--export", "/a:min_middle=2049"}, "min_middle: must be 1 to 2048"},
+                      BadLine{{"--export", "/a:clients="}, "clients: an address is missing"},
+                      BadLine{{"--export", "/a:clients=::1+"}, "clients: an address is missing"},
+                      BadLine{{"--export", "/a:clients=10.0.0.1+10.0.0.300"},
+                              "clients: '10.0.0.300' is neither"}));
 
 struct GoodExport {
   const char* argument;
   const char* path;
 };
 
-class ExportPaths : public testing::TestWithParam<GoodExport> {};
+class ExportPaths : public ::testing::TestWithParam<GoodExport> {};
 
 TEST_P(ExportPaths, EndWhereTheKeysBegin) {
   const auto one = parse_export_argument(GetParam().argument);
@@ -123,14 +124,15 @@ TEST_P(ExportPaths, EndWhereTheKeysBegin) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ExportPaths,
-    testing::Values(GoodExport{"/srv", "/srv"}, GoodExport{"/", "/"}, GoodExport{"//srv//", "/srv"},
-                    GoodExport{"/srv/./a/.", "/srv/a"}, GoodExport{"/srv:access=ro", "/srv"},
-                    GoodExport{"/srv/a:b", "/srv/a:b"}, GoodExport{"/srv/a,b", "/srv/a,b"},
-                    GoodExport{"/srv/a,b=c:d:access=ro", "/srv/a,b=c:d"},
-                    GoodExport{"/srv/a:b=c:access=ro", "/srv/a:b=c"},
-                    GoodExport{"/srv/a\\:b=c", "/srv/a:b=c"},
-                    GoodExport{"/srv/a\\\\b", "/srv/a\\b"}, GoodExport{"/srv/a=b", "/srv/a=b"},
-                    GoodExport{"/srv:clients=2001:db8::/32+::1,access=ro", "/srv"}));
+    ::testing::Values(GoodExport{"/srv", "/srv"}, GoodExport{"/", "/"},
+                      GoodExport{"//srv//", "/srv"}, GoodExport{"/srv/./a/.", "/srv/a"},
+                      GoodExport{"/srv:access=ro", "/srv"}, GoodExport{"/srv/a:b", "/srv/a:b"},
+                      GoodExport{"/srv/a,b", "/srv/a,b"},
+                      GoodExport{"/srv/a,b=c:d:access=ro", "/srv/a,b=c:d"},
+                      GoodExport{"/srv/a:b=c:access=ro", "/srv/a:b=c"},
+                      GoodExport{"/srv/a\\:b=c", "/srv/a:b=c"},
+                      GoodExport{"/srv/a\\\\b", "/srv/a\\b"}, GoodExport{"/srv/a=b", "/srv/a=b"},
+                      GoodExport{"/srv:clients=2001:db8::/32+::1,access=ro", "/srv"}));
 
 TEST(ExportArgument, EveryKey) {
   const auto one = parse_export_argument(

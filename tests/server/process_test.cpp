@@ -17,11 +17,11 @@
 namespace selvage::tests {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-class ProcessTest : public testing::Test {
+class ProcessTest : public ::testing::Test {
  protected:
   ProcessTest() { std::filesystem::create_directory(scratch_ / "export"); }
 

@@ -17,9 +17,9 @@
 namespace selvage::tests {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class ReloadTest : public testing::Test {
+class ReloadTest : public ::testing::Test {
  protected:
   ReloadTest() {
     for (const char* name : {"a", "b", "c"}) {

@@ -20,10 +20,10 @@ namespace selvage::server {
 namespace {
 
 using std::chrono::nanoseconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST(Endpoint, ReadAndWrittenBack) {
   for (const char* text : {"127.0.0.1:9464", "0.0.0.0:0", "[::1]:65535", "[2001:db8::1]:80"}) {

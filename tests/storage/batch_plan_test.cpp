@@ -9,7 +9,7 @@
 namespace selvage::storage {
 namespace {
 
-constexpr std::uint32_t page_size = 64;
+constexpr std::uint32_t plan_page_size = 64;
 
 BatchRequest stable_write(std::uint64_t offset, std::uint64_t length, const std::byte* memory) {
   BatchRequest request;
@@ -23,9 +23,9 @@ BatchRequest stable_write(std::uint64_t offset, std::uint64_t length, const std:
 // A page beyond the end of the file, though not its last: were it written before what lies behind
 // it, a crash would leave the file ending with zeros that nobody wrote.
 TEST(BatchPlan, APaddedPageWaitsForTheSize) {
-  alignas(page_size) const std::array<std::byte, 512> memory{};
+  alignas(plan_page_size) const std::array<std::byte, 512> memory{};
   cache::EdgePageBudget budget(1 << 20);
-  cache::EdgePages pages(page_size, budget);
+  cache::EdgePages pages(plan_page_size, budget);
   const std::vector<BatchRequest> requests{stable_write(130, 10, memory.data()),
                                            stable_write(256, 256, memory.data())};
   const BatchPlan plan = plan_batch(requests, pages, 100, false, 1);
@@ -34,16 +34,16 @@ TEST(BatchPlan, APaddedPageWaitsForTheSize) {
   EXPECT_EQ(plan.runs[0].length, 256U);
   ASSERT_EQ(plan.padded.size(), 1U);
   EXPECT_EQ(plan.padded[0].offset, 128U);
-  EXPECT_EQ(plan.padded[0].length, page_size);
+  EXPECT_EQ(plan.padded[0].length, plan_page_size);
   EXPECT_TRUE(plan.tails.empty());
   EXPECT_TRUE(plan.reads.empty()) << "beyond the end there is nothing to read";
 }
 
 // The last page goes out as exactly its bytes.
 TEST(BatchPlan, TheLastPageIsNotPadded) {
-  alignas(page_size) const std::array<std::byte, 512> memory{};
+  alignas(plan_page_size) const std::array<std::byte, 512> memory{};
   cache::EdgePageBudget budget(1 << 20);
-  cache::EdgePages pages(page_size, budget);
+  cache::EdgePages pages(plan_page_size, budget);
   const std::vector<BatchRequest> requests{stable_write(0, 200, memory.data())};
   const BatchPlan plan = plan_batch(requests, pages, 0, false, 1);
   ASSERT_EQ(plan.runs.size(), 1U);

@@ -18,9 +18,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t pool_bytes = std::size_t{2} << 20;
-constexpr std::size_t pool_pages = pool_bytes / page;
+constexpr std::size_t pool_pages = pool_bytes / page_bytes;
 
 // What became of one acquire().
 struct Request {
@@ -47,11 +47,11 @@ class BufferPoolTest : public testing::Test {
 };
 
 TEST_F(BufferPoolTest, SizesAreWholePagesAndAddressesPageAligned) {
-  for (const std::size_t bytes : {std::size_t{1}, page, page + 1, 5 * page - 1}) {
+  for (const std::size_t bytes : {std::size_t{1}, page_bytes, page_bytes + 1, 5 * page_bytes - 1}) {
     const Buffer buffer = pool_.try_acquire(bytes);
     ASSERT_TRUE(buffer);
-    EXPECT_EQ(buffer.size(), (bytes + page - 1) / page * page);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % page, 0U);
+    EXPECT_EQ(buffer.size(), (bytes + page_bytes - 1) / page_bytes * page_bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % page_bytes, 0U);
     std::memset(buffer.data(), 0x77, buffer.size());
   }
 }
@@ -65,18 +65,18 @@ TEST_F(BufferPoolTest, StartsOnAHugePageAndRoundsUpToIt) {
 
 TEST_F(BufferPoolTest, ExhaustedTryGivesNothing) {
   std::vector<Buffer> buffers;
-  while (Buffer buffer = pool_.try_acquire(page)) buffers.push_back(std::move(buffer));
+  while (Buffer buffer = pool_.try_acquire(page_bytes)) buffers.push_back(std::move(buffer));
   EXPECT_EQ(buffers.size(), pool_pages);
   buffers.pop_back();
-  EXPECT_FALSE(pool_.try_acquire(page + 1));
-  EXPECT_TRUE(pool_.try_acquire(page));
+  EXPECT_FALSE(pool_.try_acquire(page_bytes + 1));
+  EXPECT_TRUE(pool_.try_acquire(page_bytes));
 }
 
 TEST_F(BufferPoolTest, NeighboursJoinInAnyOrderOfRelease) {
   std::mt19937 random(1);
   for (int round = 0; round < 50; ++round) {
     std::vector<Buffer> buffers;
-    while (Buffer buffer = pool_.try_acquire((1 + random() % 7) * page)) {
+    while (Buffer buffer = pool_.try_acquire((1 + random() % 7) * page_bytes)) {
       buffers.push_back(std::move(buffer));
     }
     std::shuffle(buffers.begin(), buffers.end(), random);
@@ -86,14 +86,14 @@ TEST_F(BufferPoolTest, NeighboursJoinInAnyOrderOfRelease) {
 }
 
 TEST_F(BufferPoolTest, TheLowestAddressComesFirst) {
-  Buffer first = pool_.try_acquire(page);
-  const Buffer second = pool_.try_acquire(page);
-  Buffer third = pool_.try_acquire(page);
-  const Buffer fourth = pool_.try_acquire(page);
+  Buffer first = pool_.try_acquire(page_bytes);
+  const Buffer second = pool_.try_acquire(page_bytes);
+  Buffer third = pool_.try_acquire(page_bytes);
+  const Buffer fourth = pool_.try_acquire(page_bytes);
   std::byte* const lowest = first.data();
   third = Buffer();
   first = Buffer();
-  EXPECT_EQ(pool_.try_acquire(page).data(), lowest);
+  EXPECT_EQ(pool_.try_acquire(page_bytes).data(), lowest);
 }
 
 TEST_F(BufferPoolTest, BuffersInUseNeverOverlap) {
@@ -101,7 +101,7 @@ TEST_F(BufferPoolTest, BuffersInUseNeverOverlap) {
   std::map<std::byte*, Buffer> used;
   for (int step = 0; step < 5000; ++step) {
     if (random() % 2 == 0 || used.empty()) {
-      Buffer buffer = pool_.try_acquire((1 + random() % 20) * page);
+      Buffer buffer = pool_.try_acquire((1 + random() % 20) * page_bytes);
       if (!buffer) continue;
       const auto next = used.lower_bound(buffer.data());
       if (next != used.end()) {
@@ -125,14 +125,14 @@ TEST_F(BufferPoolTest, AcquireWaitsForRoomInOrder) {
   Request large;
   Request small;
   start(large, pool_bytes);
-  start(small, page);
+  start(small, page_bytes);
   EXPECT_FALSE(large.done());
 
   // Room for the small one, which must not overtake; nor may those who only try.
   low = Buffer();
   run_ready();
   EXPECT_FALSE(small.done());
-  EXPECT_FALSE(pool_.try_acquire(page));
+  EXPECT_FALSE(pool_.try_acquire(page_bytes));
 
   high = Buffer();
   run_ready();
@@ -166,7 +166,7 @@ TEST_F(BufferPoolTest, OneReleaseServesAllThatFit) {
 TEST_F(BufferPoolTest, AWaiterKeepsItsContextBusy) {
   Buffer all = pool_.try_acquire(pool_bytes);
   Request request;
-  start(request, page);
+  start(request, page_bytes);
   EXPECT_FALSE(context_.stopped());
   all = Buffer();
   run_ready();
@@ -190,36 +190,36 @@ TEST_F(BufferPoolTest, WhatCanNeverBeHadIsRefusedAtOnce) {
 TEST_F(BufferPoolTest, StopRefusesWaitersAndLaterCalls) {
   const Buffer all = pool_.try_acquire(pool_bytes);
   Request waiting;
-  start(waiting, page);
+  start(waiting, page_bytes);
   EXPECT_FALSE(waiting.done());
   pool_.stop();
   run_ready();
   ASSERT_TRUE(waiting.done());
   EXPECT_EQ(waiting.result->error(), errno_code(ECANCELED));
   Request later;
-  start(later, page);
+  start(later, page_bytes);
   ASSERT_TRUE(later.done());
   EXPECT_EQ(later.result->error(), errno_code(ECANCELED));
-  EXPECT_FALSE(pool_.try_acquire(page));
+  EXPECT_FALSE(pool_.try_acquire(page_bytes));
 }
 
 TEST_F(BufferPoolTest, Gauges) {
-  Buffer one = pool_.try_acquire(3 * page);
-  Buffer two = pool_.try_acquire(5 * page);
+  Buffer one = pool_.try_acquire(3 * page_bytes);
+  Buffer two = pool_.try_acquire(5 * page_bytes);
   one = Buffer();
   const BufferPool::Gauges gauges = pool_.gauges();
   EXPECT_EQ(gauges.bytes_limit, pool_bytes);
-  EXPECT_EQ(gauges.bytes_used, 5 * page);
-  EXPECT_EQ(gauges.bytes_peak, 8 * page);
+  EXPECT_EQ(gauges.bytes_used, 5 * page_bytes);
+  EXPECT_EQ(gauges.bytes_peak, 8 * page_bytes);
   EXPECT_EQ(gauges.waits, 0U);
 }
 
 TEST_F(BufferPoolTest, MovedBuffersAreGivenBackOnce) {
-  Buffer one = pool_.try_acquire(page);
+  Buffer one = pool_.try_acquire(page_bytes);
   Buffer two = std::move(one);
-  EXPECT_EQ(pool_.gauges().bytes_used, page);
-  two = pool_.try_acquire(2 * page);
-  EXPECT_EQ(pool_.gauges().bytes_used, 2 * page);
+  EXPECT_EQ(pool_.gauges().bytes_used, page_bytes);
+  two = pool_.try_acquire(2 * page_bytes);
+  EXPECT_EQ(pool_.gauges().bytes_used, 2 * page_bytes);
   two = Buffer();
   EXPECT_EQ(pool_.gauges().bytes_used, 0U);
 }
@@ -258,7 +258,7 @@ TEST(BufferPoolThreads, ContendingWorkersAllGetOn) {
 #if __has_feature(address_sanitizer)
 TEST_F(BufferPoolTest, UseAfterReleaseIsFound) {
   const auto use_after_release = [this] {
-    volatile std::byte* data = pool_.try_acquire(page).data();
+    volatile std::byte* data = pool_.try_acquire(page_bytes).data();
     data[0] = std::byte{1};
   };
   EXPECT_DEATH(use_after_release(), "use-after-poison");

@@ -23,10 +23,10 @@
 namespace selvage::storage {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using Octets = std::vector<std::uint8_t>;
 
-Bytes pattern(std::size_t size, unsigned seed) {
-  Bytes bytes(size);
+Octets random_octets(std::size_t size, unsigned seed) {
+  Octets bytes(size);
   std::uint32_t state = seed * 2654435761U + 1;
   for (auto& byte : bytes) {
     state = state * 1664525U + 1013904223U;
@@ -35,7 +35,7 @@ Bytes pattern(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-iovec segment(Bytes& bytes, std::size_t from, std::size_t size) {
+iovec segment(Octets& bytes, std::size_t from, std::size_t size) {
   return {.iov_base = bytes.data() + from, .iov_len = size};
 }
 
@@ -73,34 +73,34 @@ TEST_P(DeviceTest, TheAskedDeviceIsUsed) {
 
 TEST_P(DeviceTest, WritesWhatPreadReads) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(100'000, 1);
+  Octets bytes = random_octets(100'000, 1);
   const auto written = write(
       fd.get(), {segment(bytes, 0, 1), segment(bytes, 1, 4096), segment(bytes, 4097, 95'903)}, 123);
   ASSERT_TRUE(written) << written.error().message();
   EXPECT_EQ(*written, 100'000U);
-  Bytes found(100'000);
+  Octets found(100'000);
   ASSERT_EQ(::pread(fd.get(), found.data(), found.size(), 123), 100'000);
   EXPECT_EQ(found, bytes);
 }
 
 TEST_P(DeviceTest, ReadsWhatPwriteWrote) {
   const UniqueFd fd = open("f", O_RDWR);
-  const Bytes bytes = pattern(50'000, 2);
+  const Octets bytes = random_octets(50'000, 2);
   ASSERT_EQ(::pwrite(fd.get(), bytes.data(), bytes.size(), 7), 50'000);
-  Bytes found(50'000);
+  Octets found(50'000);
   EXPECT_EQ(*read(fd.get(), {segment(found, 0, 20'000), segment(found, 20'000, 30'000)}, 7),
             50'000U);
   EXPECT_EQ(found, bytes);
-  Bytes single(10);
+  Octets single(10);
   EXPECT_EQ(*read(fd.get(), {segment(single, 0, 10)}, 107), 10U);
   EXPECT_EQ(0, std::memcmp(single.data(), bytes.data() + 100, 10));
 }
 
 TEST_P(DeviceTest, ReadEndsAtTheEndOfTheFile) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(100, 3);
+  Octets bytes = random_octets(100, 3);
   ASSERT_EQ(*write(fd.get(), {segment(bytes, 0, 100)}, 0), 100U);
-  Bytes found(200);
+  Octets found(200);
   EXPECT_EQ(*read(fd.get(), {segment(found, 0, 200)}, 40), 60U);
   EXPECT_EQ(*read(fd.get(), {segment(found, 0, 200)}, 100), 0U);
   EXPECT_EQ(*read(fd.get(), {segment(found, 0, 200)}, 1 << 30), 0U);
@@ -108,7 +108,7 @@ TEST_P(DeviceTest, ReadEndsAtTheEndOfTheFile) {
 
 TEST_P(DeviceTest, ErrorsAreTheKernels) {
   const UniqueFd read_only = open("f", O_RDONLY);
-  Bytes bytes(8192);
+  Octets bytes(8192);
   EXPECT_EQ(write(read_only.get(), {segment(bytes, 0, 10)}, 0).error(), errno_code(EBADF));
   EXPECT_EQ(read(-1, {segment(bytes, 0, 10)}, 0).error(), errno_code(EBADF));
   EXPECT_EQ(sync(-1, SyncKind::all, 0, 0).error(), errno_code(EBADF));
@@ -120,7 +120,7 @@ TEST_P(DeviceTest, ErrorsAreTheKernels) {
 
 TEST_P(DeviceTest, OffsetsPastTheLargestAreRefused) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes(16);
+  Octets bytes(16);
   constexpr auto none = std::numeric_limits<std::uint64_t>::max();  // -1: the file position.
   EXPECT_EQ(write(fd.get(), {segment(bytes, 0, 1)}, none).error(), errno_code(EINVAL));
   EXPECT_EQ(read(fd.get(), {segment(bytes, 0, 1)}, none).error(), errno_code(EINVAL));
@@ -133,7 +133,7 @@ TEST_P(DeviceTest, OffsetsPastTheLargestAreRefused) {
 
 TEST_P(DeviceTest, MoreSegmentsThanTheKernelTakesAreRefused) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes(2000);
+  Octets bytes(2000);
   std::vector<iovec> segments;
   for (std::size_t i = 0; i < 1024; ++i) segments.push_back(segment(bytes, i, 1));
   EXPECT_EQ(*write(fd.get(), segments, 0), 1024U);
@@ -156,7 +156,7 @@ TEST_P(DeviceTest, ManyMoreAtOnceThanTheRingHolds) {
   constexpr unsigned count = 3000;  // The ring takes 256 at a time, 512 in the kernel.
   constexpr std::size_t size = 100;
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(count * size, 4);
+  Octets bytes = random_octets(count * size, 4);
   std::vector<iovec> segments;
   for (std::size_t i = 0; i < count; ++i) segments.push_back(segment(bytes, i * size, size));
   std::vector<std::future<Result<std::size_t>>> results;
@@ -167,14 +167,14 @@ TEST_P(DeviceTest, ManyMoreAtOnceThanTheRingHolds) {
     results.push_back(start_on(worker_, one));
   }
   for (auto& each : results) EXPECT_EQ(*each.get(), size);
-  Bytes found(bytes.size());
+  Octets found(bytes.size());
   ASSERT_EQ(::pread(fd.get(), found.data(), found.size(), 0), static_cast<ssize_t>(bytes.size()));
   EXPECT_EQ(found, bytes);
 }
 
 TEST_P(DeviceTest, AnOperationStartedByACompletionIsSubmitted) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(50 * 10, 5);
+  Octets bytes = random_octets(50 * 10, 5);
   auto chain = [&]() -> Awaitable<std::size_t> {
     std::size_t done = 0;
     while (done < bytes.size()) {
@@ -191,7 +191,7 @@ TEST_P(DeviceTest, AnOperationStartedByACompletionIsSubmitted) {
 
 TEST_P(DeviceTest, SyncsRangesAndWholeFiles) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(3 * 4096, 6);
+  Octets bytes = random_octets(3 * 4096, 6);
   ASSERT_TRUE(write(fd.get(), {segment(bytes, 0, bytes.size())}, 0));
   EXPECT_TRUE(sync(fd.get(), SyncKind::data, 4096, 4096));
   EXPECT_TRUE(sync(fd.get(), SyncKind::data, 0, 1));
@@ -216,7 +216,7 @@ std::optional<bool> page_is_dirty(int fd, std::uint64_t page) {
 TEST_P(DeviceTest, ASyncOfARangeLeavesOtherPagesToOthers) {
   if (!GetParam()) GTEST_SKIP() << "fsync(2) knows no ranges";
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(4096, 9);
+  Octets bytes = random_octets(4096, 9);
   // Far apart: a large folio is dirty and written as a whole.
   for (const std::uint64_t page : {0U, 100U, 200U}) {
     ASSERT_TRUE(write(fd.get(), {segment(bytes, 0, bytes.size())}, page * 4096));
@@ -244,7 +244,7 @@ TEST_P(DeviceTest, AWriteClearsSetIdBits) {
   for (const bool allocating : {false, true}) {
     const UniqueFd fd = open("f", O_RDWR);
     ASSERT_EQ(::fchmod(fd.get(), 06777), 0);
-    Bytes bytes(10);
+    Octets bytes(10);
     if (allocating) {
       ASSERT_TRUE(allocate(fd.get(), 0, 0, 4096));
     } else {
@@ -260,7 +260,7 @@ TEST_P(DeviceTest, AWriteClearsSetIdBits) {
 TEST_P(DeviceTest, AnOpenDescriptorSufficesForEveryOperation) {
   const UniqueFd fd = open("f", O_RDWR);
   ASSERT_EQ(::fchmod(fd.get(), 0), 0);
-  Bytes bytes = pattern(4096, 7);
+  Octets bytes = random_octets(4096, 7);
   EXPECT_EQ(*write(fd.get(), {segment(bytes, 0, 4096)}, 0), 4096U);
   EXPECT_EQ(*read(fd.get(), {segment(bytes, 0, 4096)}, 0), 4096U);
   EXPECT_TRUE(sync(fd.get(), SyncKind::all, 0, 0));
@@ -269,7 +269,7 @@ TEST_P(DeviceTest, AnOpenDescriptorSufficesForEveryOperation) {
 
 TEST_P(DeviceTest, StopWaitsForOperationsInFlight) {
   const UniqueFd fd = open("f", O_RDWR);
-  Bytes bytes = pattern(1 << 20, 8);
+  Octets bytes = random_octets(1 << 20, 8);
   const iovec one = segment(bytes, 0, bytes.size());
   std::vector<std::future<Result<std::size_t>>> results;
   for (std::uint64_t i = 0; i < 8; ++i) {

@@ -10,9 +10,9 @@
 namespace selvage::storage {
 namespace {
 
-constexpr DirectAlignment blocks_4096{.offset = 4096, .memory = 512, .read_offset = 0};
+constexpr DirectAlignment read_4096{.offset = 4096, .memory = 512, .read_offset = 0};
 constexpr DirectAlignment small_reads{.offset = 65536, .memory = 512, .read_offset = 512};
-constexpr std::uint64_t max = 0x7fff'ffff'ffff'ffff;
+constexpr std::uint64_t last_offset = 0x7fff'ffff'ffff'ffff;
 
 struct Range {
   std::uint64_t offset, length, skip;
@@ -24,17 +24,17 @@ Range range(const ReadPlan& plan) {
 
 TEST(ReadPlan, ExpandsToTheAlignment) {
   const IoMode direct = IoMode::direct;
-  EXPECT_EQ(range(plan_read(0, 4096, blocks_4096, direct)), (Range{0, 4096, 0}));
-  EXPECT_EQ(range(plan_read(47008, 47008, blocks_4096, direct)), (Range{45056, 49152, 1952}));
-  EXPECT_EQ(range(plan_read(4095, 2, blocks_4096, direct)), (Range{0, 8192, 4095}));
+  EXPECT_EQ(range(plan_read(0, 4096, read_4096, direct)), (Range{0, 4096, 0}));
+  EXPECT_EQ(range(plan_read(47008, 47008, read_4096, direct)), (Range{45056, 49152, 1952}));
+  EXPECT_EQ(range(plan_read(4095, 2, read_4096, direct)), (Range{0, 8192, 4095}));
   EXPECT_EQ(range(plan_read(1000, 100, small_reads, direct)), (Range{512, 1024, 488}));
-  EXPECT_EQ(plan_read(0, 1, blocks_4096, direct).mode, direct);
-  EXPECT_FALSE(plan_read(0, 1, blocks_4096, direct).fallback);
+  EXPECT_EQ(plan_read(0, 1, read_4096, direct).mode, direct);
+  EXPECT_FALSE(plan_read(0, 1, read_4096, direct).fallback);
 }
 
 TEST(ReadPlan, OtherModesReadWhatIsAskedFor) {
-  EXPECT_EQ(range(plan_read(5, 100, blocks_4096, IoMode::buffered)), (Range{5, 100, 0}));
-  EXPECT_EQ(range(plan_read(5, 100, blocks_4096, IoMode::dontcache)), (Range{5, 100, 0}));
+  EXPECT_EQ(range(plan_read(5, 100, read_4096, IoMode::buffered)), (Range{5, 100, 0}));
+  EXPECT_EQ(range(plan_read(5, 100, read_4096, IoMode::dontcache)), (Range{5, 100, 0}));
   EXPECT_EQ(plan_read(5, 100, {}, IoMode::dontcache).mode, IoMode::dontcache);
   EXPECT_FALSE(plan_read(5, 100, {}, IoMode::dontcache).fallback);
 }
@@ -51,26 +51,27 @@ TEST(ReadPlan, FallsBackWithoutAlignment) {
 
 TEST(ReadPlan, StopsAtAKnownSize) {
   const IoMode direct = IoMode::direct;
-  EXPECT_EQ(range(plan_read(0, 1 << 20, blocks_4096, direct, 5000)), (Range{0, 8192, 0}));
-  EXPECT_EQ(range(plan_read(4999, 1 << 20, blocks_4096, direct, 5000)), (Range{4096, 4096, 903}));
-  EXPECT_EQ(plan_read(5000, 10, blocks_4096, direct, 5000).length, 0u);
-  EXPECT_EQ(plan_read(0, 10, blocks_4096, direct, 0).length, 0u);
+  EXPECT_EQ(range(plan_read(0, 1 << 20, read_4096, direct, 5000)), (Range{0, 8192, 0}));
+  EXPECT_EQ(range(plan_read(4999, 1 << 20, read_4096, direct, 5000)), (Range{4096, 4096, 903}));
+  EXPECT_EQ(plan_read(5000, 10, read_4096, direct, 5000).length, 0u);
+  EXPECT_EQ(plan_read(0, 10, read_4096, direct, 0).length, 0u);
   EXPECT_EQ(range(plan_read(10, 100, {}, IoMode::buffered, 50)), (Range{10, 40, 0}));
-  EXPECT_EQ(plan_read(10, 0, blocks_4096, direct, 50).length, 0u);
+  EXPECT_EQ(plan_read(10, 0, read_4096, direct, 50).length, 0u);
 }
 
 TEST(ReadPlan, StopsAtTheLargestOffset) {
   for (const IoMode mode : {IoMode::buffered, IoMode::direct}) {
-    for (const std::uint64_t offset : {max - 10000, max - 5000, max - 1, max, max + 1, 2 * max}) {
-      const ReadPlan plan = plan_read(offset, 1 << 20, blocks_4096, mode);
-      if (plan.length > 0) EXPECT_LE(plan.offset + plan.length, max) << offset;
+    for (const std::uint64_t offset : {last_offset - 10000, last_offset - 5000, last_offset - 1,
+                                       last_offset, last_offset + 1, 2 * last_offset}) {
+      const ReadPlan plan = plan_read(offset, 1 << 20, read_4096, mode);
+      if (plan.length > 0) EXPECT_LE(plan.offset + plan.length, last_offset) << offset;
       EXPECT_TRUE(slice_read(plan, 0, 1000).eof);
     }
   }
 }
 
 TEST(ReadSlice, EndOfFile) {
-  const ReadPlan plan = plan_read(4000, 1000, blocks_4096, IoMode::direct);  // [0, 8192)
+  const ReadPlan plan = plan_read(4000, 1000, read_4096, IoMode::direct);  // [0, 8192)
   const auto slice = [&](std::uint64_t bytes, std::uint64_t size) {
     const ReadSlice s = slice_read(plan, bytes, size);
     EXPECT_EQ(s.begin, 4000u);
@@ -89,7 +90,7 @@ TEST(ReadSlice, EndOfFile) {
 }
 
 TEST(ReadSlice, TheSizeChangedMeanwhile) {
-  const ReadPlan plan = plan_read(4000, 1000, blocks_4096, IoMode::direct);
+  const ReadPlan plan = plan_read(4000, 1000, read_4096, IoMode::direct);
   const ReadSlice grown = slice_read(plan, 4500, 9000);
   EXPECT_EQ(grown.length, 500u);
   EXPECT_FALSE(grown.eof);
@@ -107,7 +108,7 @@ TEST(ReadSlice, TheSizeChangedMeanwhile) {
 }
 
 TEST(ReadSlice, CountZero) {
-  const ReadPlan plan = plan_read(10, 0, blocks_4096, IoMode::direct);
+  const ReadPlan plan = plan_read(10, 0, read_4096, IoMode::direct);
   EXPECT_FALSE(slice_read(plan, 0, 11).eof);
   EXPECT_FALSE(slice_read(plan, 0, 11).again);
   EXPECT_TRUE(slice_read(plan, 0, 10).eof);

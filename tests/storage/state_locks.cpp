@@ -65,7 +65,7 @@ class StateLocks : public StateTest {
   }
 };
 
-constexpr std::uint64_t end = KernelLocks::end_of_files;
+constexpr std::uint64_t end_of_files = KernelLocks::end_of_files;
 
 TEST_P(StateLocks, LocalProcessesSeeThem) {
   const ObjectId id = make("f");
@@ -174,10 +174,10 @@ TEST_P(StateLocks, OffsetsThatNoLocalProcessHas) {
   const ObjectId id = make("f");
   constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   constexpr off_t last = std::numeric_limits<off_t>::max();
-  EXPECT_EQ(errno_of(lock_range(id, end, 10, KernelLock::exclusive)), 0);
+  EXPECT_EQ(errno_of(lock_range(id, end_of_files, 10, KernelLock::exclusive)), 0);
   EXPECT_EQ(errno_of(lock_range(id, all, 0, KernelLock::exclusive)), 0);
   EXPECT_TRUE(can_lock(F_WRLCK, 0, 0));
-  EXPECT_EQ(errno_of(lock_range(id, end - 1, all, KernelLock::exclusive)), 0);
+  EXPECT_EQ(errno_of(lock_range(id, end_of_files - 1, all, KernelLock::exclusive)), 0);
   EXPECT_FALSE(can_lock(F_WRLCK, last, 1));
   EXPECT_TRUE(can_lock(F_WRLCK, 0, last));
   EXPECT_EQ(errno_of(lock_range(id, 0, all, KernelLock::exclusive)), 0);

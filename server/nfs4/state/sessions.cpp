@@ -7,9 +7,9 @@
 namespace selvage::server::nfs4::state {
 namespace {
 
-constexpr std::uint32_t known_flags = xdr::CREATE_SESSION4_FLAG_PERSIST |
-                                      xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
-                                      xdr::CREATE_SESSION4_FLAG_CONN_RDMA;
+constexpr std::uint32_t known_session_flags = xdr::CREATE_SESSION4_FLAG_PERSIST |
+                                              xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
+                                              xdr::CREATE_SESSION4_FLAG_CONN_RDMA;
 
 // What a call and a reply with SEQUENCE or CB_SEQUENCE alone need, RPC headers included.
 constexpr std::uint32_t min_request_bytes = 128;
@@ -102,7 +102,7 @@ Outcome<xdr::CREATE_SESSION4resok> State::create_session(const xdr::CREATE_SESSI
   client->next_sequence = args.csa_sequence + 1;
 
   const auto create = [&]() -> Outcome<xdr::CREATE_SESSION4resok> {
-    if ((args.csa_flags & ~known_flags) != 0) return xdr::NFS4ERR_INVAL;
+    if ((args.csa_flags & ~known_session_flags) != 0) return xdr::NFS4ERR_INVAL;
     const auto fore = negotiate(args.csa_fore_chan_attrs, t.options, 1);
     // CB_SEQUENCE and one more.
     const auto back = negotiate(args.csa_back_chan_attrs, t.options, 2);
