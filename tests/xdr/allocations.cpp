@@ -4,11 +4,26 @@
 #include <cstdlib>
 #include <new>
 
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/allocator_interface.h>
+#endif
+
 namespace {
 std::atomic<std::size_t> allocated_calls{0};
 std::atomic<std::size_t> allocated_bytes{0};
 }  // namespace
 
+#if __has_feature(thread_sanitizer)
+// Its runtime has an operator new of its own, which calls hooks; they see malloc() as well.
+namespace {
+void count(const volatile void*, std::size_t size) {
+  allocated_calls.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(size, std::memory_order_relaxed);
+}
+void ignore(const volatile void*) {}
+const int installed = __sanitizer_install_malloc_and_free_hooks(count, ignore);
+}  // namespace
+#else
 void* operator new(std::size_t size) {
   allocated_calls.fetch_add(1, std::memory_order_relaxed);
   allocated_bytes.fetch_add(size, std::memory_order_relaxed);
@@ -23,6 +38,7 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
+#endif
 
 namespace selvage::xdr::test {
 
