@@ -60,9 +60,9 @@ void DropList::clear() {
   runs_.clear();
 }
 
-bool DropList::empty() const {
+std::size_t DropList::size() const {
   const std::lock_guard lock(mutex_);
-  return runs_.empty();
+  return runs_.size();
 }
 
 }  // namespace selvage::storage

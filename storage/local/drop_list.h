@@ -29,7 +29,8 @@ class DropList {
   std::vector<cache::PageRun> take_older(Time time);
 
   void clear();
-  bool empty() const;
+  bool empty() const { return size() == 0; }
+  std::size_t size() const;  ///< Runs.
 
  private:
   struct Item {

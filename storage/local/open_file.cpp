@@ -329,59 +329,51 @@ std::optional<ErrorCode> OpenFile::take_kept_error() {
 }
 
 void OpenFile::drop(std::span<const cache::PageRun> runs) {
-  std::vector<cache::PageRun> again;
-  while (!runs.empty()) {
-    const std::uint64_t taken = committed_drops_.load();
-    const DropOutcome outcome = drop_counted(runs);
-    const auto now = DropList::Time::clock::now();
-    drop_list_.add(outcome.not_clean, now);
-    stuck_.add(outcome.stuck, now);
-    again = missed(outcome.not_clean, taken);
-    runs = again;
-  }
+  const std::lock_guard lock(drop_mutex_);
+  drop_locked(runs);
 }
 
-DropOutcome OpenFile::drop_counted(std::span<const cache::PageRun> runs) {
+void OpenFile::drop_listed(std::uint64_t first, std::uint64_t last) {
+  const std::lock_guard lock(drop_mutex_);
+  drop_locked(not_in_play(drop_list_.take(first, last)));
+}
+
+void OpenFile::drop_locked(std::span<const cache::PageRun> runs) {
+  const auto now = DropList::Time::clock::now();
+  const std::uint64_t syncs = commit_.syncs();
+  // A sync holds the pages that it writes back, for others too, until it is through: those that
+  // did not leave because of it do so now.
+  if (syncs != stuck_since_ && !stuck_.empty()) {
+    stuck_since_ = syncs;
+    const auto again = stuck_.take(0, whole_file);
+    drop_counted(not_in_play(again), now);
+  }
+  if (!drop_counted(runs, now).stuck.empty()) stuck_since_ = syncs;
+}
+
+/// What stays goes to the lists.
+DropOutcome OpenFile::drop_counted(std::span<const cache::PageRun> runs, DropList::Time since) {
   DropOutcome outcome = drop_clean(fd(), runs);
   context_.counters.boundary_dropped.add(outcome.dropped);
   context_.counters.boundary_drop_failed.add(outcome.failed);
+  drop_list_.add(outcome.not_clean, since);
+  stuck_.add(outcome.stuck, since);
   return outcome;
 }
 
 void OpenFile::write_back(DropList::Time time) {
-  const std::uint64_t taken = committed_drops_.load();
-  // Now and then something else holds a page for a moment; one inside a large folio stays for good.
-  const auto again = stuck_.take(0, whole_file);
-  drop_list_.add(drop_counted(not_in_play(again)).not_clean, time);
+  std::vector<cache::PageRun> dirty;
+  {
+    const std::lock_guard lock(drop_mutex_);
+    // For the last time: what is inside a large folio stays for good.
+    const auto again = stuck_.take(0, whole_file);
+    drop_counted(not_in_play(again), time);
+    stuck_.clear();
 
-  const auto due = drop_list_.take_older(time);
-  const DropOutcome outcome = drop_counted(not_in_play(due));
-  for (const cache::PageRun& run : outcome.not_clean) start_write_back(fd(), run);
-  drop_list_.add(outcome.not_clean, time);
-  stuck_.add(outcome.stuck, time);
-  drop(missed(outcome.not_clean, taken));
-}
-
-std::vector<cache::PageRun> OpenFile::take_committed(std::uint64_t first, std::uint64_t last) {
-  committed_drops_.fetch_add(1);
-  return take_droppable(first, last);
-}
-
-/// Of `runs`, just put back on the drop list: what a COMMIT since `taken` would have dropped, had
-/// they been there. Its client may never send another.
-std::vector<cache::PageRun> OpenFile::missed(std::span<const cache::PageRun> runs,
-                                             std::uint64_t taken) {
-  std::vector<cache::PageRun> found;
-  if (committed_drops_.load() == taken) return found;
-  for (const cache::PageRun& run : runs) {
-    const auto parts = take_droppable(run.offset, run.offset + run.length);
-    found.insert(found.end(), parts.begin(), parts.end());
+    const auto due = drop_list_.take_older(time);
+    dirty = drop_counted(not_in_play(due), time).not_clean;
   }
-  return found;
-}
-
-std::vector<cache::PageRun> OpenFile::take_droppable(std::uint64_t first, std::uint64_t last) {
-  return not_in_play(drop_list_.take(first, last));
+  for (const cache::PageRun& run : dirty) start_write_back(fd(), run);
 }
 
 /// Pages in play again go when they are complete again.

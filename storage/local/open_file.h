@@ -101,9 +101,11 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   /// Hands the error over, to be reported.
   std::optional<ErrorCode> take_kept_error();
 
-  /// Lets go of those pages that are clean; the others are left to the janitor. For a few pages
-  /// only on a worker, else on the pool.
+  /// After a sync: lets go of those pages that are clean. The others go to the drop list, for a
+  /// later sync or the janitor. For a few pages only on a worker, else on the pool.
   void drop(std::span<const cache::PageRun> runs);
+  /// The same with what of the drop list lies in [first, last), bytes, and is not in play again.
+  void drop_listed(std::uint64_t first, std::uint64_t last);
 
   /// Blocks, for the pool: what has been on the drop list since `time` leaves the cache if it is
   /// clean. Otherwise its write-back is started, and it comes up again at the next call.
@@ -114,10 +116,6 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   std::uint64_t key() const { return key_; }  ///< Names the file to the boundary tracker.
   std::uint32_t page_size() const;            ///< boundary_page_size(), whatever was refused.
   DropList& drop_list() { return drop_list_; }
-  /// Takes what of the drop list in [first, last) may be dropped once it is clean.
-  std::vector<cache::PageRun> take_droppable(std::uint64_t first, std::uint64_t last);
-  /// The same for a COMMIT, after its sync.
-  std::vector<cache::PageRun> take_committed(std::uint64_t first, std::uint64_t last);
 
  private:
   class Opening;
@@ -127,8 +125,8 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
     Result<> result;
   };
   std::vector<cache::PageRun> not_in_play(std::span<const cache::PageRun> runs) const;
-  DropOutcome drop_counted(std::span<const cache::PageRun> runs);
-  std::vector<cache::PageRun> missed(std::span<const cache::PageRun> runs, std::uint64_t taken);
+  void drop_locked(std::span<const cache::PageRun> runs);
+  DropOutcome drop_counted(std::span<const cache::PageRun> runs, DropList::Time since);
   struct Opened {
     std::shared_ptr<const Descriptors> descriptors;
     std::shared_ptr<AssembledFile> assembled;  // In edge mode `assemble`.
@@ -145,9 +143,12 @@ class OpenFile final : public File, public std::enable_shared_from_this<OpenFile
   const std::uint64_t key_;
   GroupCommit commit_;
   AccessCache access_;
-  DropList drop_list_;  // Dirty, most of them.
-  DropList stuck_;      // Clean, but did not leave: once more, then the kernel may have them.
-  std::atomic<std::uint64_t> committed_drops_{0};  // take_committed() so far.
+  // Held from finding that a page cannot go yet to putting it on a list: who drops after a later
+  // sync finds it there.
+  std::mutex drop_mutex_;
+  DropList drop_list_;             // Dirty, most of them.
+  DropList stuck_;                 // Clean, but did not leave.
+  std::uint64_t stuck_since_ = 0;  // commit_.syncs() when one last did not.
   std::atomic<std::uint64_t> written_{0};
   std::atomic<std::uint64_t> synced_{0};
   std::atomic<bool> direct_refused_{false};

@@ -26,7 +26,7 @@ Awaitable<> drop_ends(Worker& worker, OpenFile& file, std::array<std::uint64_t, 
       if (end % page_size == 0) continue;
       const cache::PageRun page = whole_pages(end, 1, page_size);
       file.drop_list().add({&page, 1}, std::chrono::steady_clock::now());
-      file.drop(file.take_droppable(page.offset, page.offset + page.length));
+      file.drop_listed(page.offset, page.offset + page.length);
     }
   };
   co_await worker.pool.run(work);

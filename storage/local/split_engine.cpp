@@ -270,8 +270,15 @@ Awaitable<Result<>> SplitEngine::commit(Worker& worker, OpenFile& file, std::uin
   if (synced.has_error()) co_return synced;
   const std::uint64_t end =
       length == 0 ? std::numeric_limits<std::uint64_t>::max() : pages.offset + pages.length;
-  auto runs = file.take_committed(pages.offset, end);
-  co_await drop(worker, file, std::move(runs));
+  auto work = [&file, first = pages.offset, end] {
+    file.drop_listed(first, end);
+    return true;
+  };
+  if (file.drop_list().size() <= runs_dropped_inline) {
+    work();
+  } else {
+    co_await worker.pool.run(work);
+  }
   co_return synced;
 }
 
