@@ -8,10 +8,8 @@
 namespace selvage::cache {
 namespace {
 
-std::byte* zeroed_page(std::uint32_t size) {
-  void* memory = ::operator new(size, std::align_val_t{size});
-  std::memset(memory, 0, size);
-  return static_cast<std::byte*>(memory);
+void free_page(std::byte* page, std::uint32_t size) {
+  ::operator delete(page, std::align_val_t{size});
 }
 
 // Calls f(begin, end) for each run of bytes of [begin, end) that is not in the set.
@@ -27,19 +25,55 @@ void for_each_gap(const ByteRanges& set, std::uint32_t begin, std::uint32_t end,
 
 }  // namespace
 
+EdgePageBudget::EdgePageBudget(std::size_t max_bytes) : max_bytes_(max_bytes) {
+  spare_.reserve(max_spare);  // Giving back must not fail.
+}
+
+EdgePageBudget::~EdgePageBudget() {
+  for (std::byte* page : spare_) free_page(page, spare_size_);
+}
+
+std::byte* EdgePageBudget::take(std::uint32_t size) {
+  std::byte* page = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_size_ == size && !spare_.empty()) {
+      page = spare_.back();
+      spare_.pop_back();
+    }
+  }
+  if (page == nullptr) {
+    page = static_cast<std::byte*>(::operator new(size, std::align_val_t{size}));
+  }
+  bytes_.fetch_add(size, std::memory_order_relaxed);
+  // Whatever went wrong, never another file's bytes.
+  std::memset(page, 0, size);
+  return page;
+}
+
+void EdgePageBudget::give_back(std::byte* page, std::uint32_t size) {
+  bytes_.fetch_sub(size, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) spare_size_ = size;
+    if (spare_size_ == size && spare_.size() < max_spare) {
+      spare_.push_back(page);
+      return;
+    }
+  }
+  free_page(page, size);
+}
+
 EdgePage::EdgePage(std::uint64_t page_offset, std::uint32_t page_size, EdgePageBudget& budget)
     : offset(page_offset),
       size(page_size),
-      data(zeroed_page(page_size)),
+      data(budget.take(page_size)),
       valid(page_size),
       dirty(page_size),
-      budget_(budget) {
-  budget_.bytes_.fetch_add(size, std::memory_order_relaxed);
-}
+      budget_(budget) {}
 
 EdgePage::~EdgePage() {
-  budget_.bytes_.fetch_sub(size, std::memory_order_relaxed);
-  ::operator delete(data, std::align_val_t{size});
+  budget_.give_back(data, size);
 }
 
 void EdgePage::write(std::uint32_t at, std::span<const std::byte> bytes, std::uint64_t batch) {
@@ -140,7 +174,7 @@ void EdgePages::trim_clean(std::size_t keep) {
   keep -= keep / 4;  // Lower than need be, so that not every batch has to sort.
   std::vector<EdgePage*> clean;
   for (const auto& [offset, page] : pages_) {
-    if (page->dirty.empty()) clean.push_back(page.get());
+    if (page->dirty.empty() && !page->superseded) clean.push_back(page.get());
   }
   std::ranges::sort(clean, {}, &EdgePage::used);
   for (const EdgePage* page : clean) {

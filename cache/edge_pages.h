@@ -9,15 +9,24 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace selvage::cache {
 
-/// How many pages all files of an export hold in memory. Any thread.
+/// How many pages all files of an export hold in memory, and memory for them: a little is kept for
+/// the next pages, which come and go with every batch. Any thread.
 class EdgePageBudget {
  public:
-  explicit EdgePageBudget(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  static constexpr std::size_t max_spare = 512;  ///< Pages kept.
+
+  explicit EdgePageBudget(std::size_t max_bytes);
+  ~EdgePageBudget();
+  EdgePageBudget(const EdgePageBudget&) = delete;
+  EdgePageBudget& operator=(const EdgePageBudget&) = delete;
+
   /// More than the bound is held: who adds pages writes them out again. The pages of WRITEs in
   /// flight are never refused, the RPC front end bounds those.
   bool over() const { return bytes() > max_bytes_; }
@@ -29,9 +38,15 @@ class EdgePageBudget {
 
  private:
   friend class EdgePage;
+  std::byte* take(std::uint32_t size);
+  void give_back(std::byte* page, std::uint32_t size);
+
   const std::size_t max_bytes_;
   std::atomic<std::size_t> bytes_{0};
   std::atomic<std::uint64_t> turns_{0};
+  std::mutex mutex_;  // Of what follows.
+  std::vector<std::byte*> spare_;
+  std::uint32_t spare_size_ = 0;  // Of each, bytes.
 };
 
 /// One page of a file. Bytes that are neither valid nor beyond the end of the file on disk are

@@ -112,7 +112,10 @@ class ThreadIdentity {
       set_fsuid(data_uid);
     }
     Capabilities set = reduced();
-    if (for_good) set.permitted &= ~client_mask;
+    if (for_good) {
+      set.effective |= server_.effective & bit(CAP_FOWNER);
+      set.permitted &= ~client_mask | set.effective;
+    }
     set_capabilities(set);
   }
 

@@ -37,10 +37,10 @@ class ScopedIdentity {
 };
 
 /// Puts the calling thread for good under fsuid and fsgid 65534, no groups, and without the
-/// capabilities above: for threads that only do data operations on open descriptors, so that a
-/// write clears set-id bits and counts against quota and reserved blocks (ext4 gives those to
-/// fsuid 0 too). Such operations are judged by how the descriptor was opened. What the server's
-/// privileges do not allow is left as it is.
+/// capabilities above but CAP_FOWNER (to set a file's times; no right to its data): for threads
+/// that only do data operations on open descriptors, so that a write clears set-id bits and counts
+/// against quota and reserved blocks (ext4 gives those to fsuid 0 too). Such operations are judged
+/// by how the descriptor was opened. What the server's privileges do not allow is left as it is.
 void restrict_thread_to_data();
 
 /// The same for a scope, on a pool thread. Never throws.

@@ -144,20 +144,30 @@ Awaitable<Result<>> WriteCombiner::submit(Worker& worker, std::shared_ptr<Reques
 Awaitable<> WriteCombiner::lead(Worker& worker) {
   for (;;) {
     Requests batch;
+    bool flies = false;
+    landed_ = false;
     {
       const std::lock_guard lock(mutex_);
       batch = take_batch();
-      if (batch.empty()) {
+      if (batch.empty() && flights_.empty()) {
         leading_ = false;
         co_return;
       }
+      flies = may_fly(batch);
     }
-    if (batch.front()->kind == Request::Kind::exclusive) {
-      co_await run_exclusive(worker, batch.front());
+    if (flies) launch(worker, std::move(batch));
+    if (flies || batch.empty()) {
+      co_await landing(worker);
     } else {
-      co_await run_batch(worker, std::move(batch));
+      while (!flights_.empty()) co_await landing(worker);
+      if (batch.front()->kind == Request::Kind::exclusive) {
+        co_await run_exclusive(worker, batch.front());
+      } else {
+        co_await run_batch(worker, std::move(batch));
+      }
     }
     co_await gather(worker);
+    answered_workers_.clear();
   }
 }
 

@@ -4,9 +4,10 @@
 // A request joins the file's queue, on whichever worker it came. If nobody leads, a leader starts
 // on that worker. It takes what has queued, plans it (batch_plan.h), submits all of it together,
 // answers the UNSTABLE ones, makes one sync if anybody asked for stability, answers the rest, lets
-// the resumed connections queue again, and takes the next batch. One mutex guards queue and pages
-// and is never held across I/O. Timers only bound how long a batch waits for neighbours that are
-// due.
+// the resumed connections queue again, and takes the next batch. UNSTABLE WRITEs inside the file
+// leave as two batches, the lower offsets and the higher ones: while the device writes one, the
+// clients of the other go on. One mutex guards queue and pages and is never held across I/O. Timers
+// only bound how long a batch waits for neighbours that are due.
 #pragma once
 
 #include "cache/edge_pages.h"
@@ -61,9 +62,11 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   struct Limits {
     std::size_t max_requests = 512;
     std::uint64_t max_bytes = std::uint64_t{32} << 20;
-    int patience = 8;         ///< Turns without an arrival that a batch waits for what fills
-                              ///< the gaps before all of it.
-    unsigned most_holds = 4;  ///< Batches that a WRITE is held back from (hold_back.h).
+    int patience = 8;              ///< Turns without an arrival that a batch waits for what fills
+                                   ///< the gaps before all of it.
+    unsigned most_holds = 4;       ///< Batches that a WRITE is held back from (hold_back.h).
+    std::size_t most_flights = 2;  ///< Batches at once, inside the file,
+    std::size_t least_flight = 8;  ///< of so many WRITEs or more, if there is more than one.
     /// A stable WRITE or COMMIT waits one batch for the neighbours of partial pages; a WRITE this
     /// long where they mostly come.
     std::chrono::milliseconds longest_wait{50};
@@ -137,7 +140,15 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   bool continues(const Request& request);
   void put_back(Requests& batch, std::uint64_t window);
   bool fits(const Requests& batch, const Request& next) const;
+  bool may_fly(const Requests& batch) const;
+  bool in_flight(std::uint64_t begin, std::uint64_t end) const;
+  std::size_t cut(const Requests& batch, std::size_t at);
+  void launch(Worker& worker, Requests batch);
+  Awaitable<> landing(Worker& worker);
+  void landed(const Batch& flight);
   Awaitable<> run_batch(Worker& worker, Requests batch);
+  void plan(Batch& batch);
+  Awaitable<> carry_out(Worker& worker, Batch& batch);
   Awaitable<> run_exclusive(Worker& worker, std::shared_ptr<Request> request);
   Requests take_all();
   Awaitable<> read_missing(Worker& worker, Batch& batch);
@@ -168,13 +179,16 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   std::uint64_t disk_size_;
   std::uint64_t shown_size_;
   std::uint64_t batch_number_ = 0;
-  // The leader's alone.
+  // Only touched on the leader's worker.
+  std::vector<const Batch*> flights_;
+  bool landed_ = false;                           // One has ended, unseen by the leader.
+  std::shared_ptr<Suspended> waits_for_landing_;  // The leader.
   HoldCredit hold_credit_;
   HoldCredit wait_credit_{0};     // Earned by waits of one batch.
   std::size_t expected_ = 0;      // Requests that wait and those just answered: those in flight.
   int expect_turns_ = 0;          // Turns that may bring nothing before the next batch starts.
   std::uint64_t last_bytes_ = 0;  // Of the WRITEs of the last batch.
-  std::vector<Worker*> answered_workers_;  // Of the last batch.
+  std::vector<Worker*> answered_workers_;  // Since the leader has waited for them.
 
   // READs in flight, and the leader that keeps them out for a moment.
   std::size_t reads_ = 0;

@@ -13,11 +13,16 @@ namespace selvage::storage {
 Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
   Batch batch;
   batch.requests = std::move(requests);
+  plan(batch);
+  co_await carry_out(worker, batch);
+}
+
+void WriteCombiner::plan(Batch& batch) {
   counters_.batches.add();
   {
     const std::lock_guard lock(mutex_);
     const bool others = batch.requests.size() > 1 || !queue_.empty() || wait_credit_.left();
-    ++batch_number_;
+    batch.number = ++batch_number_;
     std::vector<BatchRequest> wanted;
     wanted.reserve(batch.requests.size());
     for (const auto& request : batch.requests) {
@@ -66,7 +71,9 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
                 batch.plan.runs.size() + batch.plan.padded.size(), batch.plan.tails.size());
   SELVAGE_PROBE(batch_pages, this, batch_number_, batch.plan.whole.size(),
                 batch.plan.partial.size(), batch.plan.reads.size());
+}
 
+Awaitable<> WriteCombiner::carry_out(Worker& worker, Batch& batch) {
   co_await read_missing(worker, batch);
   std::uint64_t end = 0;
   for (const BatchRun& run : batch.plan.runs) end = std::max(end, run.offset + run.length);
@@ -245,8 +252,8 @@ void WriteCombiner::settle(Batch& batch) {
 }
 
 Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
-  const auto is_clients = [this](const auto& request) {
-    return request->kind == Request::Kind::write && request->batch == batch_number_;
+  const auto is_clients = [&batch](const auto& request) {
+    return request->kind == Request::Kind::write && request->batch == batch.number;
   };
   const bool clients_work = std::ranges::any_of(batch.requests, is_clients) ||
                             std::ranges::any_of(batch.waiting, is_clients);
@@ -261,7 +268,6 @@ Awaitable<> WriteCombiner::answer(Worker& worker, Batch& batch) {
   }
   Requests ready;
   Requests stable;
-  answered_workers_.clear();
   SyncKind kind = SyncKind::data;
   for (const auto& request : batch.requests) {
     if (after.has_value()) request->after = *after;

@@ -43,10 +43,11 @@ Awaitable<> WriteCombiner::gather(Worker& worker) {
   const HeldBack worth_it{.held = {}, .filled = 8, .in_vain = 0};
   for (int turn = 0; turn < most_turns; ++turn) {
     if (gaps != Gaps::none) co_await pause(worker, idle_turns);
-    for (Worker* other : answered_workers_) {
+    const auto answered = answered_workers_;  // Batches in flight may add to it meanwhile.
+    for (Worker* other : answered) {
       co_await boost::asio::post(other->context, boost::asio::use_awaitable);
     }
-    if (answered_workers_.empty()) {
+    if (answered.empty()) {
       co_await boost::asio::post(worker.context, boost::asio::use_awaitable);
     }
     if (turn + 1 < queue_turns) continue;

@@ -47,6 +47,7 @@ struct WriteCombiner::Batch {
   };
   Requests requests;
   Requests waiting;
+  std::uint64_t number = 0;
   BatchPlan plan;
   std::vector<Failure> failures;
   std::uint64_t written_end = 0;  // What the writes that succeeded made the size at least.

@@ -275,6 +275,8 @@ class Simulation {
     limits.clean_pages = random_() % 8;
     limits.patience = 0;  // Other threads have no part in the simulation.
     limits.most_holds = random_() % 4;
+    limits.most_flights = 1 + random_() % 3;
+    limits.least_flight = 1 + random_() % 3;
     limits.longest_wait = std::chrono::hours(1);
     limits.most_waits = 1 + random_() % 4;
     combiner_ = std::make_shared<WriteCombiner>(
