@@ -66,6 +66,7 @@ constexpr std::array data_rows{
     DataRow{"boundary_drop_failed", plain<&DataCounters::boundary_drop_failed>},
     DataRow{"boundary_orphaned", plain<&DataCounters::boundary_orphaned>},
     DataRow{"assemble_batches", combined<&CombinerCounters::batches>},
+    DataRow{"assemble_batches_together", combined<&CombinerCounters::batches_together>},
     DataRow{"assemble_batch_writes", combined<&CombinerCounters::batch_writes>},
     DataRow{"assemble_runs", combined<&CombinerCounters::runs>},
     DataRow{"assemble_run_pieces", combined<&CombinerCounters::run_pieces>},

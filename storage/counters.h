@@ -48,15 +48,16 @@ struct Histogram {
 /// Edge mode `assemble` (write_combiner.h).
 struct CombinerCounters {
   Counter batches;
-  Counter batch_writes;   ///< WRITEs in them.
-  Counter runs;           ///< O_DIRECT writes issued.
-  Counter run_pieces;     ///< Segments in them.
-  Counter pages_whole;    ///< Edge pages written whole.
-  Counter pages_read;     ///< Read from the device to be merged.
-  Counter pages_partial;  ///< Written before they were whole.
-  Counter tails;          ///< Buffered writes at the end of the file.
-  Counter held_back;      ///< WRITEs held back from a batch (hold_back.h), once for each batch.
-  Counter waits;          ///< Requests that waited for one more batch (grace).
+  Counter batches_together;  ///< Of those, those that started while another of the file flew.
+  Counter batch_writes;      ///< WRITEs in them.
+  Counter runs;              ///< O_DIRECT writes issued.
+  Counter run_pieces;        ///< Segments in them.
+  Counter pages_whole;       ///< Edge pages written whole.
+  Counter pages_read;        ///< Read from the device to be merged.
+  Counter pages_partial;     ///< Written before they were whole.
+  Counter tails;             ///< Buffered writes at the end of the file.
+  Counter held_back;         ///< WRITEs held back from a batch (hold_back.h), once for each batch.
+  Counter waits;             ///< Requests that waited for one more batch (grace).
   Counter barriers;
 };
 

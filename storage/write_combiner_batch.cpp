@@ -30,9 +30,11 @@ void WriteCombiner::plan(Batch& batch) {
       one.offset = request->offset;
       one.length = request->length;
       const bool first = request->waited == 0;
-      one.may_wait = request->waited == 0 || may_wait_on(*request);
-      if (first) request->batch = batch_number_;
-      if (first) request->waits_since = std::chrono::steady_clock::now();
+      one.may_wait = first || may_wait_on(*request);
+      if (first) {
+        request->batch = batch_number_;
+        request->waits_since = std::chrono::steady_clock::now();
+      }
       one.stable = request->wants_sync() || request->write_through;
       if (request->kind == Request::Kind::write) {
         if (first) {

@@ -67,6 +67,7 @@ void WriteCombiner::launch(Worker& worker, Requests batch) {
   }
   for (const auto& flight : started) {
     plan(*flight);
+    if (!flights_.empty()) counters_.batches_together.add();
     flights_.push_back(flight.get());
   }
   for (const auto& flight : started) {

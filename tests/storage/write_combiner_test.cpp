@@ -84,6 +84,7 @@ struct Scenario {
   double fault_rate = 0;
   bool truncates = false;
   bool short_writes = false;
+  bool inside = false;  ///< The file is as long as it ever gets; most WRITEs are UNSTABLE.
 };
 
 class Simulation {
@@ -98,8 +99,8 @@ class Simulation {
         file_(random_, setup.fault_rate) {
     file_.short_writes = setup.short_writes;
     // Some files exist before: their old bytes count as written by one stable WRITE.
-    if (random_() % 2 == 0) {
-      file_.bytes.assign(random_() % 700, std::byte{1});
+    if (setup.inside || random_() % 2 == 0) {
+      file_.bytes.assign(setup.inside ? 1024 : random_() % 700, std::byte{1});
       file_.durable = file_.bytes;
       Change old{0, file_.bytes.size(), std::byte{1}, history_.now()};
       old.answered = old.durable = history_.now();
@@ -196,7 +197,9 @@ class Simulation {
     auto* at = memory.get();
     while (reinterpret_cast<std::uintptr_t>(at) % page_size != offset % page_size) ++at;
     std::fill_n(at, length, value);
-    const auto stability = static_cast<Stability>(random_() % 3);
+    const auto stability = setup_.inside && random_() % 8 != 0
+                               ? Stability::unstable
+                               : static_cast<Stability>(random_() % 3);
     Change change{offset, offset + length, value, history_.now()};
     const std::size_t index = history_.add(change);
     const std::span<const std::byte> data(at, length);
@@ -352,16 +355,30 @@ class WriteCombinerTest : public ::testing::Test {
       Simulation simulation(runtime_, seed, varied);
       simulation.run(crash);
       held_back_ += simulation.counters().held_back.get();
+      together_ += simulation.counters().batches_together.get();
     }
   }
 
   Runtime runtime_{options()};
   std::uint64_t held_back_ = 0;
+  std::uint64_t together_ = 0;
 };
 
 TEST_F(WriteCombinerTest, EveryByteIsAsSomeOrderOfTheRequestsLeavesIt) {
   play(1, 700, {}, false);
   EXPECT_GT(held_back_, 100U);
+}
+
+TEST_F(WriteCombinerTest, InsideTheFileBatchesInFlightTogetherKeepTheOrder) {
+  Scenario setup;
+  setup.inside = true;
+  setup.truncates = true;
+  play(70001, 250, setup, false);
+  setup.truncates = false;
+  setup.fault_rate = 0.03;
+  play(80001, 120, setup, false);
+  play(90001, 120, setup, true);
+  EXPECT_GT(together_, 60U);
 }
 
 TEST_F(WriteCombinerTest, ShortWritesAreContinued) {
