@@ -154,6 +154,11 @@ boost::system::result<ClientRule, std::string> ClientRule::parse(std::string_vie
     if (code != std::errc() || end != digits.data() + digits.size()) {
       const auto mask =
           dialect == Dialect::exports && address.is_v4() ? mask_bits(digits) : std::nullopt;
+      if (!mask && digits.find('.') != std::string_view::npos) {
+        return failed(dialect == Dialect::ours
+                          ? "has a netmask: networks are given in CIDR notation"
+                          : "has a netmask that is not one: ones, then zeros, are needed");
+      }
       if (!mask) return failed("has a prefix length that is not a number");
       prefix = *mask;
     }

@@ -216,6 +216,13 @@ Parsed<Settings> to_settings(const config::Config& from, const TextFormat::Parse
     return name + ":" + std::to_string(line_of(&tree, type, field, index, 0) + 1);
   };
   Settings to;
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor& field = *type->field(i);
+    const auto* reflection = config::Config::GetReflection();
+    const bool said = field.is_repeated() ? reflection->FieldSize(from, &field) > 0
+                                          : reflection->HasField(from, &field);
+    if (said) to.places[field.name()] = at(field.name(), field.is_repeated() ? 0 : -1);
+  }
   for (int i = 0; i < from.listen_size(); ++i) {
     auto address = parse_listen_argument(from.listen(i));
     if (!address) return error_at(at("listen", i), "listen: " + address.error().message);

@@ -9,6 +9,8 @@
 #include <boost/system/result.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +57,8 @@ struct ExportConfig {
 
 /// What one source (the file or the command line) says; what it leaves open is absent.
 struct Settings {
+  /// Where each key was said, by the name it has in the file: "FILE:LINE" or "--option".
+  std::map<std::string, std::string, std::less<>> places;
   std::vector<boost::asio::ip::address> listen;
   std::optional<std::uint16_t> port;
   std::optional<std::string> state_dir;
@@ -88,6 +92,9 @@ struct Config {
   bool rpcbind = false;                       ///< Register there.
   std::optional<std::uint64_t> memory_limit;  ///< Bytes.
   std::optional<std::uint32_t> max_connections;
+  std::map<std::string, std::string, std::less<>> places;  ///< As in Settings.
+  /// Where a key was said; the key itself where it has its default.
+  std::string place(std::string_view key) const;
   std::vector<std::string> notices;  ///< What was read otherwise than it may have been meant.
 };
 

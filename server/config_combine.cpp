@@ -97,6 +97,8 @@ Parsed<std::vector<ExportConfig>> all_exports(Settings file, Settings command_li
 
 Parsed<Config> combine(Settings file, Settings command_line) {
   Config config;
+  config.places = std::move(file.places);
+  for (auto& [key, place] : command_line.places) config.places[key] = std::move(place);
   config.listen = command_line.listen.empty() ? file.listen : command_line.listen;
   if (file.port) config.port = *file.port;
   if (command_line.port) config.port = *command_line.port;
@@ -139,6 +141,11 @@ Parsed<Config> load_config(const std::optional<std::string>& file, Settings comm
     settings = std::move(*read);
   }
   return combine(std::move(settings), std::move(command_line));
+}
+
+std::string Config::place(std::string_view key) const {
+  const auto found = places.find(key);
+  return found == places.end() ? std::string(key) : found->second;
 }
 
 std::string default_state_dir() {

@@ -33,7 +33,7 @@ std::string describe(const Export& one) {
   constexpr std::size_t most_rules = 16;
   const auto& config = one.config;
   const auto& options = config.storage;
-  std::string text = config.path + ":";
+  std::string text = one.name + ":";
   for (std::size_t i = 0; i < config.rules.size() && i < most_rules; ++i) {
     text += " " + describe(config.rules[i]);
   }

@@ -1,5 +1,7 @@
 #include "server/exports.h"
 
+#include "server/printable.h"
+
 #include <linux/capability.h>
 #include <sodium.h>
 #include <sys/syscall.h>
@@ -39,6 +41,9 @@ std::string reason(const storage::ErrorCode& error) {
   if (error == storage::errno_code(EPERM)) {
     return "files cannot be opened by handle without CAP_DAC_READ_SEARCH: start selvaged as root";
   }
+  if (error == storage::errno_code(ENOMEM)) {
+    return "no memory for its edge pages: memory_limit is too small for so many exports";
+  }
   return error.message();
 }
 
@@ -73,6 +78,7 @@ Parsed<std::shared_ptr<const ExportTable>> ExportTable::make(
   for (const auto& config : exports) {
     auto one = std::make_unique<Export>();
     one->config = config;
+    one->name = printable(config.path);
     one->directories = directories;
     one->id = export_id(config.path);
     one->fsid = export_fsid(config.path);
@@ -94,6 +100,15 @@ Parsed<std::shared_ptr<const ExportTable>> ExportTable::make(
 const Export* ExportTable::by_id(std::uint32_t id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? nullptr : found->second;
+}
+
+const Export* ExportTable::by_path(std::string_view path) const {
+  const Export* found = nullptr;
+  for (const auto& one : exports_) {
+    if (one->name == path) return one.get();
+    if (one->config.path == path) found = one.get();
+  }
+  return found;
 }
 
 ExportTable::Covering ExportTable::covering(std::string_view path) const {

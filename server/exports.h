@@ -32,6 +32,7 @@ struct Directories {
 /// One served directory. Immutable but for its file system, which any worker may call.
 struct Export {
   ExportConfig config;
+  std::string name;  ///< Its path as printable().
   /// In file handles. From the path alone, so that handles survive restarts and moved devices.
   std::uint32_t id = 0;
   std::uint64_t fsid = 0;  ///< fattr3.fsid; from the path alone as well.
@@ -63,6 +64,9 @@ class ExportTable {
 
   /// nullptr if there is none.
   const Export* by_id(std::uint32_t id) const;
+
+  /// The one whose name this is, else the one with this path; nullptr if there is none.
+  const Export* by_path(std::string_view path) const;
 
   struct Covering {
     const Export* found = nullptr;  ///< nullptr if no export covers the path.

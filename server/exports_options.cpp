@@ -35,7 +35,7 @@ constexpr std::array silent{std::string_view("sync"),         std::string_view("
                             std::string_view("auth_nlm"),     std::string_view("no_auth_nlm"),
                             std::string_view("secure_locks"), std::string_view("insecure_locks"),
                             std::string_view("acl"),          std::string_view("no_acl"),
-                            std::string_view("no_pnfs"),      std::string_view("xprtsec=none")};
+                            std::string_view("no_pnfs")};
 
 constexpr std::array noted{
     std::pair{std::string_view("crossmnt"),
@@ -80,6 +80,26 @@ std::optional<std::string> flavours(std::string_view list, ExportsOptions& to,
   to.flavours_given = true;
   to.for_sys = has_sys;
   if (has_sys && !to.sys) to.sys = to.common;
+  return std::nullopt;
+}
+
+/// xprtsec=: a client may choose among those listed, so that one without TLS needs none to be
+/// there.
+std::optional<std::string> transports(std::string_view list, const Notice& notice) {
+  const std::string whole(list);
+  bool has_none = false;
+  bool has_tls = false;
+  while (!list.empty()) {
+    const auto one = list.substr(0, list.find(':'));
+    list.remove_prefix(std::min(one.size() + 1, list.size()));
+    const bool tls = one == "tls" || one == "mtls";
+    if (one != "none" && !tls) return "xprtsec=: '" + std::string(one) + "' is no policy";
+    has_none = has_none || one == "none";
+    has_tls = has_tls || tls;
+  }
+  if (!has_none)
+    return "xprtsec=" + whole + ": there is no TLS, and none is not among the policies";
+  if (has_tls) notice("xprtsec=" + whole + ": there is no TLS: clients must do without");
   return std::nullopt;
 }
 
@@ -143,7 +163,7 @@ std::optional<std::string> apply_one(std::string_view option, ExportsOptions& to
   if (value("refer=") || value("replicas=")) {
     return std::string(option.substr(0, option.find('='))) + "=: referrals are not given";
   }
-  if (value("xprtsec=")) return "xprtsec=: there is no transport security";
+  if (const auto list = value("xprtsec=")) return transports(*list, notice);
   return "unknown option '" + std::string(option) + "'";
 }
 
@@ -173,7 +193,8 @@ std::optional<std::string> apply_exports_options(std::string_view list, ExportsO
     if (auto reason = apply_one(option, to, notice)) return reason;
     skip_blanks();
   }
-  if (to.flavours_given && !to.sys) return "sec=: only sys is supported";
+  if (to.flavours_given && !to.sys)
+    return "sec=: sys is not among the flavours, and only sys is supported";
   return std::nullopt;
 }
 

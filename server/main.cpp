@@ -6,6 +6,7 @@
 #include "server/rpcbind.h"
 #include "server/server.h"
 #include "server/service_manager.h"
+#include "server/start_check.h"
 
 #include <unistd.h>
 
@@ -150,6 +151,10 @@ int run(std::span<const char* const> arguments) {
     return command_line && !check ? exit_usage : exit_failure;
   }
   if (check) {
+    if (const auto refused = check_start(*config)) {
+      print(stderr, refused->message + "\n");
+      return exit_failure;
+    }
     for (const std::string& notice : config->notices) print(stderr, notice + "\n");
     print(stdout, "OK\n");
     return EXIT_SUCCESS;

@@ -1,5 +1,7 @@
 #include "server/memory_budget.h"
 
+#include <algorithm>
+
 namespace selvage::server {
 
 MemoryBudget memory_budget(std::uint64_t limit) {
@@ -19,6 +21,20 @@ MemoryBudget memory_budget(std::uint64_t limit) {
   budget.session_reply_bytes = share;
   budget.max_clients = share / client;
   return budget;
+}
+
+std::optional<std::uint64_t> EdgeShares::take(std::uint32_t export_id, std::uint64_t most) {
+  const auto share = std::min(most, left_ / 2);
+  if (share < smallest || !taken_.emplace(export_id, share).second) return std::nullopt;
+  left_ -= share;
+  return share;
+}
+
+void EdgeShares::give_back(std::uint32_t export_id) {
+  const auto share = taken_.find(export_id);
+  if (share == taken_.end()) return;
+  left_ += share->second;
+  taken_.erase(share);
 }
 
 }  // namespace selvage::server

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 
 namespace selvage::server {
 
@@ -19,6 +21,24 @@ struct MemoryBudget {
   std::size_t duplicate_entries;
   std::size_t session_reply_bytes;
   std::size_t max_clients;  ///< NFSv4; 16 KiB each with sessions and some opens.
+};
+
+/// Who has how much of MemoryBudget::edge_bytes: each export at most half of what is left when it
+/// comes. One thread at a time.
+class EdgeShares {
+ public:
+  static constexpr std::uint64_t smallest = std::uint64_t{64} << 10;
+
+  explicit EdgeShares(std::uint64_t bytes) : left_(bytes) {}
+
+  /// Bytes, at most `most`; nullopt if less than `smallest` would be had.
+  std::optional<std::uint64_t> take(std::uint32_t export_id, std::uint64_t most);
+  /// Nothing if it has none.
+  void give_back(std::uint32_t export_id);
+
+ private:
+  std::uint64_t left_;
+  std::map<std::uint32_t, std::uint64_t> taken_;  ///< By export id.
 };
 
 inline constexpr std::uint64_t smallest_memory_limit = std::uint64_t{256} << 20;

@@ -99,7 +99,7 @@ Exports columns_from(const ExportTable& table, std::size_t first) {
   std::size_t width = name_width + 2;
   for (std::size_t i = first; i < table.all().size(); ++i) {
     const Export& one = *table.all()[i];
-    width += std::max<std::size_t>(one.config.path.size() + 2, 16);
+    width += std::max<std::size_t>(one.name.size() + 2, 16);
     if (!columns.empty() && width > line_width) break;
     columns.push_back(&one);
   }
@@ -110,15 +110,14 @@ template <class Value>
 std::string export_row(std::string_view name, const Exports& columns, Value value) {
   std::string line = "  " + left(name, name_width);
   for (const Export* one : columns) {
-    const auto width = std::max<std::size_t>(one->config.path.size() + 2, 16);
+    const auto width = std::max<std::size_t>(one->name.size() + 2, 16);
     line += right(value(*one), width);
   }
   return line + "\n";
 }
 
 std::string data_block(const Exports& columns) {
-  std::string text =
-      export_row("export", columns, [](const Export& one) { return one.config.path; });
+  std::string text = export_row("export", columns, [](const Export& one) { return one.name; });
   for (std::size_t reason = 0; reason < storage::plan_reasons; ++reason) {
     const auto name = "writes_" + std::string(to_string(static_cast<storage::PlanReason>(reason)));
     text += export_row(name, columns, [&](const Export& one) {

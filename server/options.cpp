@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -125,6 +126,12 @@ Parsed<Options> parse_options(std::span<const char* const> arguments) {
   if (!config_file.empty()) options.config_file = config_file;
 
   auto& settings = options.settings;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    std::string key = option->get_lnames().front();
+    std::ranges::replace(key, '-', '_');
+    settings.places[key] = "--" + option->get_lnames().front();
+  }
   for (const auto& argument : listen) {
     auto address = parse_listen_argument(argument);
     if (!address) return ConfigError{"--listen: " + address.error().message};

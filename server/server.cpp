@@ -40,7 +40,6 @@ namespace ip = boost::asio::ip;
 constexpr std::chrono::milliseconds drain_deadline{30'000};
 /// For the files, where requests that hold them did not end.
 constexpr std::chrono::seconds close_deadline{10};
-constexpr std::uint64_t smallest_edge_share = std::uint64_t{64} << 10;
 
 std::size_t descriptor_limit() {
   rlimit limit{};
@@ -140,12 +139,10 @@ Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Conf
     auto options = one.storage;
     options.max_open_files = std::clamp<std::size_t>(files, 16, options.max_open_files);
     options.max_paths = std::clamp<std::size_t>(files, 64, options.max_paths);
-    if (wanted.memory_limit) {
-      const auto share = std::min<std::uint64_t>(options.max_edge_bytes, edge_bytes_left / 2);
-      if (share < smallest_edge_share) return storage::errno_code(ENOMEM);
-      options.max_edge_bytes = share;
-      edge_bytes_left -= share;
-      edge_shares.emplace(export_id(one.path), share);
+    if (edge_shares) {
+      const auto share = edge_shares->take(export_id(one.path), options.max_edge_bytes);
+      if (!share) return storage::errno_code(ENOMEM);
+      options.max_edge_bytes = *share;
       shares.push_back(export_id(one.path));
     }
     options.notice = [path = one.path](const std::string& message) {
@@ -156,15 +153,10 @@ Parsed<std::shared_ptr<const ExportTable>> Server::Impl::open_exports(const Conf
     return std::shared_ptr<storage::FileSystem>(std::move(*opened));
   };
   auto made = ExportTable::make(wanted.exports, open, {&*clients, &*groups});
-  if (!made) std::ranges::for_each(shares, [this](std::uint32_t id) { give_back_share(id); });
+  if (!made && edge_shares) {
+    std::ranges::for_each(shares, [this](std::uint32_t id) { edge_shares->give_back(id); });
+  }
   return made;
-}
-
-void Server::Impl::give_back_share(std::uint32_t id) {
-  const auto share = edge_shares.find(id);
-  if (share == edge_shares.end()) return;
-  edge_bytes_left += share->second;
-  edge_shares.erase(share);
 }
 
 /// What either table's rules ask for: requests in progress still go by the one before.
@@ -213,6 +205,9 @@ std::optional<ConfigError> Server::Impl::open_control(const Config& wanted,
     const bool given = runtime_dir != nullptr && *runtime_dir != 0;
     options.path = (given ? std::string(runtime_dir) : wanted.state_dir) + "/control.sock";
   }
+  if (auto error = control::Listener::check_group(options)) {
+    return ConfigError{wanted.place("control_group") + ": " + error->message};
+  }
   const Insight insight{exports, *rpc, runtime, nfs4->service()};
   commands.emplace(insight, *nfs4, rpc->endpoints(), metrics, std::move(hooks));
   const auto run = [this](const control::Request& request) { return commands->run(request); };
@@ -222,7 +217,9 @@ std::optional<ConfigError> Server::Impl::open_control(const Config& wanted,
     control_socket = options.path;
     return std::nullopt;
   }
-  if (!wanted.control_socket.empty()) return started.error();
+  if (!wanted.control_socket.empty()) {
+    return ConfigError{wanted.place("control_socket") + ": " + started.error().message};
+  }
   // Not asked for: the server is of use without it.
   log::warning(started.error().message + ": selvagectl will not reach this server");
   return std::nullopt;
@@ -305,7 +302,7 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   impl->groups.emplace(std::move(hooks.groups));
   impl->load = std::move(hooks.load);
   impl->config = config;
-  if (budget) impl->edge_bytes_left = budget->edge_bytes;
+  if (budget) impl->edge_shares.emplace(budget->edge_bytes);
 
   auto exports = impl->open_exports(config, nullptr);
   if (!exports) return exports.error();
@@ -332,7 +329,7 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   if (config.metrics) {
     const Insight insight{impl->exports, *impl->rpc, impl->runtime, impl->nfs4->service()};
     auto exporter = Exporter::start(*config.metrics, insight);
-    if (!exporter) return exporter.error();
+    if (!exporter) return ConfigError{config.place("metrics") + ": " + exporter.error().message};
     impl->exporter = std::move(*exporter);
     impl->metrics = ip::tcp::endpoint(config.metrics->address(), impl->exporter->port());
   }

@@ -7,6 +7,7 @@
 #include "server/exporter/exporter.h"
 #include "server/exports.h"
 #include "server/group_directory.h"
+#include "server/memory_budget.h"
 #include "server/mount3/program.h"
 #include "server/nfs3/program.h"
 #include "server/nfs4/part.h"
@@ -20,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -57,8 +57,6 @@ struct Server::Impl {
   /// See Server::reload().
   std::optional<std::string> reload();
   std::optional<std::string> replace_exports();
-  /// Writes out and closes what no request refers to any more.
-  void give_back_share(std::uint32_t id);
   void collect_closed();
   /// What to say of exports whose data may be lost, or that are not closed yet; nothing otherwise.
   std::optional<std::string> close_removed(std::chrono::milliseconds deadline);
@@ -87,8 +85,7 @@ struct Server::Impl {
   std::function<Parsed<Config>()> load;
   Config config;
   std::vector<Removed> removed;
-  std::uint64_t edge_bytes_left = 0;                   ///< Of memory_limit, for exports to come.
-  std::map<std::uint32_t, std::uint64_t> edge_shares;  ///< What exports have taken of it, by id.
+  std::optional<EdgeShares> edge_shares;  ///< With memory_limit.
 
   std::unique_ptr<control::Listener> control;  ///< Its commands reload: gone before what they need.
 };

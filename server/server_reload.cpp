@@ -117,7 +117,7 @@ std::optional<std::string> Server::Impl::close_removed(std::chrono::milliseconds
       continue;
     }
     if (closed == Closed::with_an_error) say(*one, "data may be lost, see the log");
-    give_back_share(one->id);
+    if (edge_shares) edge_shares->give_back(one->id);
     one = removed.erase(one);
   }
   if (amiss.empty()) return std::nullopt;
@@ -136,7 +136,7 @@ void Server::Impl::collect_closed() {
       continue;
     }
     finish_closing(one->closing, one->config.path, false);
-    give_back_share(one->id);
+    if (edge_shares) edge_shares->give_back(one->id);
     one = removed.erase(one);
   }
 }

@@ -2,7 +2,7 @@
 
 #include "server/endpoint.h"
 #include "server/log.h"
-#include "server/nfs4/utf8.h"
+#include "server/printable.h"
 #include "server/server.h"
 
 #include <unistd.h>
@@ -39,29 +39,6 @@ void add_memory(proto::Status& status, std::string holder, std::uint64_t bytes,
   memory.set_holder(std::move(holder));
   memory.set_bytes(bytes);
   memory.set_limit(limit);
-}
-
-/// A name that a client chose: protobuf takes UTF-8 only, and a terminal is not to obey it.
-std::string printable(std::string_view name) {
-  const bool utf8 = nfs4::is_utf8(name);
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f && (byte < 0x80 || utf8)) {
-      text += c;
-      continue;
-    }
-    text += '\\';
-    for (const int shift : {6, 3, 0}) text += static_cast<char>('0' + (byte >> shift & 7));
-  }
-  return text;
-}
-
-const Export* find_export(const ExportTable& table, const std::string& path) {
-  const auto& all = table.all();
-  const auto found =
-      std::ranges::find_if(all, [&](const auto& one) { return one->config.path == path; });
-  return found == all.end() ? nullptr : found->get();
 }
 
 Reply no_export(const std::string& path) {
@@ -150,8 +127,7 @@ Reply Commands::status() const {
              insight_.nfs4.state.options().max_reply_cache_bytes);
   for (const auto& one : table->all()) {
     const auto gauges = one->filesystem->gauges();
-    add_memory(status, "edge pages of " + one->config.path, gauges.edge_bytes,
-               gauges.edge_bytes_limit);
+    add_memory(status, "edge pages of " + one->name, gauges.edge_bytes, gauges.edge_bytes_limit);
   }
   std::ranges::sort(*status.mutable_memory(), std::ranges::greater(),
                     [](const auto& memory) { return memory.bytes(); });
@@ -165,7 +141,7 @@ Reply Commands::exports() const {
   for (const auto& one : table->all()) {
     const auto& counters = one->filesystem->counters();
     auto& row = *all.add_exports();
-    row.set_path(one->config.path);
+    row.set_path(one->name);
     row.set_description(describe(*one));
     row.set_open_files(one->filesystem->gauges().open_files);
     row.set_reads(counters.reads.get());
@@ -180,17 +156,16 @@ Reply Commands::exports() const {
 
 Reply Commands::edges(const proto::EdgesRequest& request) const {
   const auto table = insight_.exports.get();
-  if (!request.export_().empty() && find_export(*table, request.export_()) == nullptr) {
-    return no_export(request.export_());
-  }
+  const Export* wanted = table->by_path(request.export_());
+  if (!request.export_().empty() && wanted == nullptr) return no_export(request.export_());
   const auto most = request.most() == 0 ? usual_edges : std::min(request.most(), most_edges);
   Reply reply;
   auto& all = *reply.mutable_edges();
   for (const auto& one : table->all()) {
-    if (!request.export_().empty() && one->config.path != request.export_()) continue;
+    if (wanted != nullptr && one.get() != wanted) continue;
     for (const auto& file : one->filesystem->edges(most)) {
       auto& row = *all.add_files();
-      row.set_export_(one->config.path);
+      row.set_export_(one->name);
       row.set_path(printable(file.path));
       row.set_fileid(file.fileid);
       row.set_key(file.key);
@@ -205,17 +180,18 @@ Reply Commands::edges(const proto::EdgesRequest& request) const {
 
 Reply Commands::sync(const std::string& path) {
   const auto table = insight_.exports.get();
-  if (!path.empty() && find_export(*table, path) == nullptr) return no_export(path);
+  const Export* wanted = table->by_path(path);
+  if (!path.empty() && wanted == nullptr) return no_export(path);
   auto& worker = insight_.runtime.worker(0);
   std::string failures;
   std::string synced;
   for (const auto& one : table->all()) {
-    if (!path.empty() && one->config.path != path) continue;
+    if (wanted != nullptr && one.get() != wanted) continue;
     const auto result = boost::asio::co_spawn(worker.context, sync_one(*one->filesystem, worker),
                                               boost::asio::use_future)
                             .get();
     auto& list = result ? synced : failures;
-    list += (list.empty() ? "" : ", ") + one->config.path;
+    list += (list.empty() ? "" : ", ") + one->name;
     if (!result) list += " (" + result.error().message() + ")";
   }
   if (!failures.empty()) return error(Error::failed, "not durable: " + failures);

@@ -1,6 +1,7 @@
 // The commands that list clients and counters.
 #include "server/control/commands.h"
 #include "server/exporter/families.h"
+#include "server/printable.h"
 
 #include <array>
 #include <chrono>
@@ -65,9 +66,9 @@ void add_metric(proto::Stats& stats, const prometheus::MetricFamily& family,
   }
 }
 
-bool is_of_export(const prometheus::ClientMetric& metric, const std::string& path) {
+bool is_of_export(const prometheus::ClientMetric& metric, const std::string& name) {
   for (const auto& label : metric.label) {
-    if (label.name == "export") return label.value == path;
+    if (label.name == "export") return label.value == name;
   }
   return false;
 }
@@ -90,12 +91,9 @@ void fill(proto::Clients::Client& client, const rpc::ClientCounters& counters) {
 
 void fill(proto::Clients::Nfs4& row, const nfs4::state::ClientInfo& info) {
   row.set_id(hexadecimal(info.client));
-  // Clients choose these freely: what is no text is shown as such.
-  for (const char c : info.owner) row.mutable_owner()->push_back(c >= 0x20 && c < 0x7f ? c : '?');
-  for (const char c : info.implementation) {
-    row.mutable_implementation()->push_back(c >= 0x20 && c < 0x7f ? c : '?');
-  }
-  row.set_version(info.minorversion == 0 ? "4.0" : "4.1");
+  row.set_owner(printable(info.owner));
+  row.set_implementation(printable(info.implementation));
+  row.set_version("4." + std::to_string(info.minorversion));
   row.set_confirmed(info.confirmed);
   row.set_expired(info.expired);
   row.set_revoked(info.revoked);
@@ -126,7 +124,7 @@ Reply Commands::clients() const {
     std::set<std::string> versions;
     for (const auto& info : found.nfs4) {
       fill(*client.add_nfs4(), info);
-      versions.insert(info.minorversion == 0 ? "4.0" : "4.1");
+      versions.insert("4." + std::to_string(info.minorversion));
     }
     if (found.counters != nullptr) {
       fill(client, *found.counters);
@@ -166,12 +164,12 @@ Reply Commands::stats(const proto::StatsRequest& request) const {
   const auto table = insight_.exports.get();
   Reply reply;
   auto& stats = *reply.mutable_stats();
-  bool found = path.empty();
-  for (const auto& one : table->all()) found = found || one->config.path == path;
-  if (!found) return error(Error::not_found, path + ": not exported");
+  const Export* wanted = table->by_path(path);
+  if (!path.empty() && wanted == nullptr) return error(Error::not_found, path + ": not exported");
   for (const auto& family : Collector(insight_).Collect()) {
     for (const auto& metric : family.metric) {
-      if (path.empty() || is_of_export(metric, path)) add_metric(stats, family, metric);
+      if (wanted == nullptr || is_of_export(metric, wanted->name))
+        add_metric(stats, family, metric);
     }
   }
   return reply;

@@ -37,6 +37,10 @@ ConfigError failure(const std::string& path, int error) {
   return ConfigError{"control socket " + path + ": " + std::strerror(error)};
 }
 
+ConfigError no_group(const std::string& name) {
+  return ConfigError{"there is no group '" + name + "'"};
+}
+
 std::optional<gid_t> find_group(const std::string& name) {
   std::vector<char> memory(65536);
   group entry{};
@@ -104,7 +108,7 @@ std::optional<ConfigError> Listener::Impl::open() {
   path.copy(address.sun_path, path.size());
   if (!options.group.empty()) {
     group = find_group(options.group);
-    if (!group) return ConfigError{"control_group: there is no group '" + options.group + "'"};
+    if (!group) return no_group(options.group);
   }
   listening = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -211,6 +215,25 @@ void Listener::Impl::serve(int socket) const {
 Listener::Listener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Listener::~Listener() = default;
+
+std::optional<ConfigError> Listener::check_group(const Options& options) {
+  if (options.group.empty() || find_group(options.group)) return std::nullopt;
+  return no_group(options.group);
+}
+
+std::optional<ConfigError> Listener::check_path(const Options& options) {
+  const std::string& path = options.path;
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return failure(path, ENAMETOOLONG);
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
+    return failure(path, EEXIST);
+  }
+  const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  if (::stat(folder.c_str(), &status) != 0) return failure(path, errno);
+  if (!S_ISDIR(status.st_mode)) return failure(path, ENOTDIR);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return failure(path, errno);
+  return std::nullopt;
+}
 
 Parsed<std::unique_ptr<Listener>> Listener::start(const Options& options, Handler handler) {
   auto impl = std::make_unique<Impl>(options, std::move(handler));

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace selvage::server::control {
@@ -24,6 +25,10 @@ class Listener {
   };
   /// Carries out a request; called on connections' threads, several at once. May block.
   using Handler = std::function<Reply(const Request&)>;
+
+  /// Why start() would refuse the group, or the path, whoever serves there now. Makes nothing.
+  static std::optional<ConfigError> check_group(const Options& options);
+  static std::optional<ConfigError> check_path(const Options& options);
 
   /// Takes the place of a socket that nobody listens on. The error names path or group. The
   /// handler outlives this.

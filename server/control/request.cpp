@@ -1,11 +1,12 @@
 #include "server/control/request.h"
 
+#include "server/printable.h"
+
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
-#include <utility>
 
 namespace selvage::server::control {
 namespace {
@@ -32,16 +33,17 @@ bool texts_too_long(const Request& request) {
 
 }  // namespace
 
-Reply error(Error::Code code, std::string message) {
+Reply error(Error::Code code, std::string_view message) {
   Reply reply;
   reply.mutable_error()->set_code(code);
-  reply.mutable_error()->set_message(std::move(message));
+  // It may name paths, which are any bytes.
+  reply.mutable_error()->set_message(as_utf8(message));
   return reply;
 }
 
-Reply done(std::string message) {
+Reply done(std::string_view message) {
   Reply reply;
-  reply.mutable_done()->set_message(std::move(message));
+  reply.mutable_done()->set_message(as_utf8(message));
   return reply;
 }
 

@@ -131,12 +131,12 @@ void add_gauges(Families& families, const Labels& labels, const storage::DataGau
 
 void add_data_metrics(Families& families, const ExportTable& exports) {
   for (const auto& one : exports.all()) {
-    const Labels labels{{"export", one->config.path}};
+    const Labels labels{{"export", one->name}};
     const auto& counters = one->filesystem->counters();
     const auto& options = one->config.storage;
     const bool read_only = std::ranges::all_of(one->config.rules, &AccessRule::read_only);
     families.gauge("export_info", "How an export is served.", 1,
-                   {{"export", one->config.path},
+                   {{"export", one->name},
                     {"access", read_only ? "ro" : "rw"},
                     {"read", std::string(to_string(options.read))},
                     {"write", std::string(to_string(options.write))},
@@ -145,7 +145,7 @@ void add_data_metrics(Families& families, const ExportTable& exports) {
       const auto reason = to_string(static_cast<storage::PlanReason>(i));
       families.counter("writes_planned_total", "WRITEs by the reason of their plan.",
                        static_cast<double>(counters.writes_by_reason[i].get()),
-                       {{"export", one->config.path}, {"reason", std::string(reason)}});
+                       {{"export", one->name}, {"reason", std::string(reason)}});
     }
     for (const DataMetric& metric : data_metrics) {
       Labels own = labels;

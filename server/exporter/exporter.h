@@ -28,8 +28,9 @@ class Exporter {
 
  private:
   struct Impl;
-  explicit Exporter(std::unique_ptr<Impl> impl);
+  Exporter(std::unique_ptr<Impl> impl, boost::asio::ip::address address);
   std::unique_ptr<Impl> impl_;
+  boost::asio::ip::address address_;
 };
 
 }  // namespace selvage::server

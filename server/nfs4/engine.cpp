@@ -135,6 +135,7 @@ class Execution {
     request.request_bytes = request_bytes_;
     request.operations = head_.operations;
     request.connection = compound_.call.connection;
+    request.minorversion = head_.minorversion;
     state::Sequenced outcome = service().state.sequence(args, request);
     if (outcome.kind == state::Sequenced::Kind::replay) {
       replayed_ = std::move(outcome.reply);

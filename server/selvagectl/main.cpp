@@ -1,4 +1,5 @@
 // selvagectl: asks a running selvaged, over its control socket.
+#include "server/printable.h"
 #include "server/selvagectl/connection.h"
 #include "server/selvagectl/print.h"
 #include "server/selvagectl/watch.h"
@@ -35,6 +36,11 @@ void print(FILE* to, const std::string& text) {
   std::fflush(to);
 }
 
+/// An argument as the protocol's UTF-8: the server knows names of other bytes as it shows them.
+std::string sent(const std::string& argument) {
+  return server::as_utf8(argument) == argument ? argument : server::printable(argument);
+}
+
 /// A command that is one request without arguments.
 template <class Set>
 CLI::App* simple(CLI::App& app, const std::string& name, const std::string& help, Set set) {
@@ -68,14 +74,14 @@ void add_commands(CLI::App& app, Wanted& wanted, double& seconds, std::string& t
   stats->add_flag("--watch", wanted.watching, "Per second, again and again");
   add_watch(*stats, wanted, seconds);
   stats->callback([&, client] {
-    request.mutable_stats()->set_export_(text);
+    request.mutable_stats()->set_export_(sent(text));
     request.mutable_stats()->set_clients(client->count() > 0);
-    request.mutable_stats()->set_client_address(address);
+    request.mutable_stats()->set_client_address(sent(address));
   });
 
   auto* edges = app.add_subcommand("edges", "Boundary pages in play, by file");
   edges->add_option("--export", text, "Those of one export")->type_name("PATH");
-  edges->callback([&] { request.mutable_edges()->set_export_(text); });
+  edges->callback([&] { request.mutable_edges()->set_export_(sent(text)); });
 
   auto* top = app.add_subcommand("top", "Throughput, latency and clients, live");
   add_watch(*top, wanted, seconds);
@@ -84,7 +90,7 @@ void add_commands(CLI::App& app, Wanted& wanted, double& seconds, std::string& t
   auto* sync = app.add_subcommand(
       "sync", "Write out and fsync all that was acknowledged: for snapshots and backups");
   sync->add_option("export", text, "Of this export alone")->type_name("PATH");
-  sync->callback([&] { request.mutable_sync()->set_export_(text); });
+  sync->callback([&] { request.mutable_sync()->set_export_(sent(text)); });
 
   simple(app, "reload", "Read the configuration again; what is wrong is refused whole",
          [&] { request.mutable_reload(); });
@@ -92,7 +98,7 @@ void add_commands(CLI::App& app, Wanted& wanted, double& seconds, std::string& t
 
   auto* evict = app.add_subcommand("evict", "Take an NFSv4 client's opens and locks away");
   evict->add_option("client", text, "Its id, as `clients` shows it")->type_name("ID")->required();
-  evict->callback([&] { request.mutable_evict()->set_client(text); });
+  evict->callback([&] { request.mutable_evict()->set_client(sent(text)); });
 
   auto* level = app.add_subcommand("log", "Log this level and above");
   level->add_option("level", text, "error, warning, notice or info")
@@ -138,7 +144,12 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    print(stderr, std::string("selvagectl: ") + error.what() + "\nTry 'selvagectl --help'.\n");
+    // The parser says no more than that a command is missing.
+    const auto unknown = app.remaining();
+    const bool no_command = app.get_subcommands().empty() && !unknown.empty();
+    const std::string why =
+        no_command ? "'" + server::printable(unknown.front()) + "' is not a command" : error.what();
+    print(stderr, "selvagectl: " + why + "\nTry 'selvagectl --help'.\n");
     return ctl::exit_usage;
   }
   wanted.watch.interval = std::chrono::milliseconds(std::lround(seconds * 1000));

@@ -122,6 +122,10 @@ INSTANTIATE_TEST_SUITE_P(
         Reading{"/a @x(rw,sec=krb5,ro,sec=sys,no_root_squash,sec=none,ro)",
                 {"/a: @x rw no_root_squash"},
                 1},
+        Reading{"/a @x(sec=none:sys,rw) @y(sec=krb5:none:sys,rw)", {"/a: @x rw; @y rw"}, 1},
+        // Of several policies for TLS a client may choose that of none.
+        Reading{"/a @x(rw,xprtsec=none)", {"/a: @x rw"}, 0},
+        Reading{"/a @x(xprtsec=none:tls:mtls,rw) @y(xprtsec=mtls:none)", {"/a: @x rw; @y ro"}, 2},
         Reading{"/a @x(mp=/nonexistent) @y(rw)", {"/a: @y rw"}, 1},
         Reading{"/proc @y(mp)", {"/proc: @y ro"}, 0}));
 
@@ -159,7 +163,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadReading{"/a @x(anonuid=-1)", "exports:1: anonuid=: '-1' is not an id"},
         BadReading{"/a @x(anongid=4294967295)", "exports:1: anongid=: "},
         BadReading{"/a @x(sec=foo)", "exports:1: sec=: 'foo' is no security flavour"},
-        BadReading{"/a @x(sec=krb5p)", "exports:1: sec=: only sys is supported"},
+        BadReading{"/a @x(sec=krb5p)", "exports:1: sec=: sys is not among the flavours"},
+        BadReading{"/a @x(sec=none:krb5)", "exports:1: sec=: sys is not among the flavours"},
+        BadReading{"/a @x(xprtsec=tls:mtls)", "exports:1: xprtsec=tls:mtls: there is no TLS"},
+        BadReading{"/a @x(xprtsec=)", "exports:1: xprtsec=: there is no TLS"},
+        BadReading{"/a @x(xprtsec=none:ssl)", "exports:1: xprtsec=: 'ssl' is no policy"},
+        BadReading{"/a 10.0.0.0/255.0.255.0(rw)",
+                   "exports:1: '10.0.0.0/255.0.255.0' has a netmask that is not one"},
+        BadReading{"/a 10.0.0.0/255.0.0.256(rw)",
+                   "exports:1: '10.0.0.0/255.0.0.256' has a netmask that is not one"},
         BadReading{"/a gss/krb5(rw)", "exports:1: gss/krb5: only sec=sys"},
         BadReading{"/a @x(refer=/b@c)", "exports:1: refer=: referrals are not given"},
         BadReading{"/a @x(replicas=/b@c)", "exports:1: replicas=: referrals"},

@@ -6,13 +6,17 @@
 #include "server/exporter/families.h"
 #include "server/log.h"
 #include "server/options.h"
+#include "server/printable.h"
 #include "server/rpc/client_table.h"
+#include "server/server.h"
+#include "tests/support/temp_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -169,6 +173,53 @@ TEST(ControlRequest, OneKnownCommand) {
   EXPECT_THAT(refusal(request.SerializeAsString()), IsEmpty());
   request.mutable_sync()->set_export_(std::string(4097, 'x'));
   EXPECT_THAT(refusal(request.SerializeAsString()), HasSubstr("too long"));
+}
+
+TEST(Printable, WhateverTheBytesTheTextIsUtf8AndTellsThemApart) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"/srv/data", "/srv/data"},
+      {"/srv/\xc3\xbc", "/srv/\xc3\xbc"},
+      {"/srv/\xff", "/srv/\\xff"},
+      {"/srv/\\xff", "/srv/\\x5cxff"},
+      {"\xc3\xbc\xc3", "\\xc3\\xbc\\xc3"},
+      {"a\nb\x1b[31m\x7f", "a\\x0ab\\x1b[31m\\x7f"},
+      {"a\xc2\x9b"
+       "31m\xc2\xa0",
+       "a\\xc2\\x9b31m\xc2\xa0"},
+      {std::string("\0", 1), "\\x00"},
+      {"", ""},
+  };
+  for (const auto& [name, text] : table) EXPECT_EQ(printable(name), text);
+  EXPECT_EQ(as_utf8("a\nb \\ \xc3\xbc"), "a\nb \\ \xc3\xbc");
+  EXPECT_EQ(as_utf8("a\nb \xff"), "a\nb \\xff");
+  const auto reply = control::error(control::Error::failed, "/srv/\xff: gone");
+  EXPECT_EQ(reply.error().message(), "/srv/\\xff: gone");
+  EXPECT_EQ(control::done("/\xff").done().message(), "/\\xff");
+}
+
+TEST(Exporter, AServerWithoutClientsEndsAtOnce) {
+  // The web server looks every second or two whether it is to end: eight ends would take eight
+  // seconds and more. A loaded machine has five.
+  storage::TempDir folder;
+  std::chrono::steady_clock::duration stopping{};
+  for (int i = 0; i < 8; ++i) {
+    Settings settings;
+    settings.listen.push_back(boost::asio::ip::make_address("127.0.0.1"));
+    settings.port = 0;
+    settings.state_dir = folder / "state";
+    settings.threads = 1;
+    settings.metrics = *parse_endpoint("127.0.0.1:0");
+    settings.control_socket = "none";
+    settings.exports.push_back(*parse_export_argument(folder.path()));
+    const auto config = combine({}, settings);
+    ASSERT_TRUE(config) << config.error().message;
+    auto server = Server::start(*config);
+    ASSERT_TRUE(server) << server.error().message;
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_TRUE((*server)->stop());
+    stopping += std::chrono::steady_clock::now() - began;
+  }
+  EXPECT_LT(stopping, std::chrono::seconds(5));
 }
 
 TEST(Log, Levels) {

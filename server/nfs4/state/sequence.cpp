@@ -75,6 +75,7 @@ Sequenced State::sequence(const xdr::SEQUENCE4args& args, const SequenceRequest&
   result.resok.sr_target_highest_slotid = slots - 1;
   const auto accept = [&] {
     t.renew(client);
+    client.minorversion = request.minorversion;
     // Without state protection a connection joins by being used (2.10.3.1).
     t.bind(*session, request.connection, xdr::CDFS4_FORE);
     result.resok.sr_status_flags = t.status_flags(*session);

@@ -192,7 +192,7 @@ std::vector<ClientInfo> State::clients() const {
     info.client = client->id;
     info.owner = client->owner;
     info.principal = client->principal;
-    info.minorversion = client->has_sessions ? 1 : 0;
+    info.minorversion = client->has_sessions ? client->minorversion : 0;
     info.implementation = client->implementation;
     info.confirmed = client->confirmed;
     info.expired = t.expired(*client);

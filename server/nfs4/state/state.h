@@ -40,6 +40,7 @@ struct SequenceRequest {
   std::size_t request_bytes = 0;  ///< The whole RPC call (NFS4ERR_REQ_TOO_BIG).
   std::uint32_t operations = 0;   ///< SEQUENCE included (NFS4ERR_TOO_MANY_OPS).
   ConnectionId connection = 0;    ///< Becomes one of the session's.
+  std::uint32_t minorversion = 1;
 };
 
 /// What to do with a request that begins with SEQUENCE.
@@ -129,7 +130,7 @@ struct ClientInfo {
   clientid4 client = 0;
   std::string owner;
   Principal principal;
-  std::uint32_t minorversion = 0;  ///< 0, or 1 for all that have sessions.
+  std::uint32_t minorversion = 0;  ///< That of its last request.
   std::string implementation;      ///< nii_name
   bool confirmed = false;
   bool expired = false;

@@ -157,7 +157,8 @@ struct Client {
   Clock::time_point renewed;
   std::uint64_t record = 0;  ///< Number of the record change that put it on record; 0: none.
 
-  // Minor version 1.
+  // Minor version 1 and later.
+  std::uint32_t minorversion = 1;  ///< Of the last SEQUENCE.
   xdr::sequenceid4 next_sequence = 1;
   std::optional<Outcome<xdr::CREATE_SESSION4resok>> last_create_session;
   std::unordered_set<Session*> sessions;
