@@ -19,6 +19,7 @@ MemoryBudget memory_budget(std::uint64_t limit) {
   budget.duplicate_bytes = share / 2;
   budget.duplicate_entries = share / 2 / duplicate_entry;
   budget.session_reply_bytes = share;
+  budget.state_bytes = share;
   budget.max_clients = share / client;
   return budget;
 }

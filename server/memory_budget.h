@@ -10,7 +10,7 @@ namespace selvage::server {
 
 /// Each at most what its owner has by default. Of the limit, in sixteenths: payload buffers 7, edge
 /// pages 2, records being received 2, records in flight 1, large records 1, the duplicate request
-/// cache 1, reply caches of NFSv4 sessions 1, NFSv4 clients 1.
+/// cache 1, reply caches of NFSv4 sessions 1, NFSv4 clients with all they hold 1.
 struct MemoryBudget {
   std::uint64_t buffer_bytes;     ///< storage::Runtime
   std::uint64_t edge_bytes;       ///< Of all exports.
@@ -20,6 +20,7 @@ struct MemoryBudget {
   std::size_t duplicate_bytes;
   std::size_t duplicate_entries;
   std::size_t session_reply_bytes;
+  std::size_t state_bytes;  ///< NFSv4: clients, sessions, opens, locks.
   std::size_t max_clients;  ///< NFSv4; 16 KiB each with sessions and some opens.
 };
 

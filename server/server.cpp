@@ -39,7 +39,7 @@ namespace ip = boost::asio::ip;
 
 constexpr std::chrono::milliseconds drain_deadline{30'000};
 /// For the files, where requests that hold them did not end.
-constexpr std::chrono::seconds close_deadline{10};
+constexpr std::chrono::milliseconds close_deadline{10'000};
 
 std::size_t descriptor_limit() {
   rlimit limit{};
@@ -77,7 +77,6 @@ std::optional<ConfigError> make_state_dir(const std::string& path) {
 }
 
 void limit_memory(rpc::Options& options, const MemoryBudget& budget) {
-  options.max_connections = std::min(options.max_connections, budget.max_connections);
   options.max_in_flight = std::min(options.max_in_flight, budget.max_in_flight);
   options.max_large_records = std::min(options.max_large_records, budget.max_large_records);
   options.duplicates.max_bytes = std::min(options.duplicates.max_bytes, budget.duplicate_bytes);
@@ -241,15 +240,22 @@ std::string Server::Impl::status() const {
          std::to_string(rpc->port());
 }
 
+std::size_t Server::Impl::connection_bound(const Config& wanted) const {
+  std::size_t most = wanted.max_connections.value_or(most_connections);
+  if (wanted.memory_limit)
+    most = std::min(most, memory_budget(*wanted.memory_limit).max_connections);
+  return std::min(most, std::max<std::size_t>(descriptor_limit() / 4, 16));
+}
+
 Server::Impl::Closing Server::Impl::start_closing(storage::FileSystem& filesystem) {
   auto& worker = runtime.worker(0);
   return boost::asio::co_spawn(worker.context, close_one(filesystem, worker),
                                boost::asio::use_future);
 }
 
-Server::Impl::Closed Server::Impl::finish_closing(Closing& closing, const std::string& path,
-                                                  bool bounded) {
-  if (bounded && closing.wait_for(close_deadline) != std::future_status::ready) {
+Server::Impl::Closed Server::Impl::finish_closing(
+    Closing& closing, const std::string& path, std::optional<std::chrono::milliseconds> deadline) {
+  if (deadline && closing.wait_for(*deadline) != std::future_status::ready) {
     log::error(path + ": files could not be closed in time");
     return Closed::not_yet;
   }
@@ -264,15 +270,18 @@ Server::Impl::Closed Server::Impl::finish_closing(Closing& closing, const std::s
 }
 
 bool Server::Impl::close_files(bool drained) {
+  // It refers to files that are closed below.
+  finish_reopening(drained ? std::chrono::milliseconds::max() : close_deadline);
+  const auto deadline = drained ? std::nullopt : std::optional(close_deadline);
   bool good = true;
   const auto table = exports.get();
   for (const auto& one : table->all()) {
     auto closing = start_closing(*one->filesystem);
-    good = finish_closing(closing, one->config.path, !drained) == Closed::well && good;
+    good = finish_closing(closing, one->config.path, deadline) == Closed::well && good;
   }
   for (Removed& one : removed) {
     if (!one.closing.valid()) one.closing = start_closing(*one.filesystem);
-    good = finish_closing(one.closing, one.config.path, !drained) == Closed::well && good;
+    good = finish_closing(one.closing, one.config.path, deadline) == Closed::well && good;
   }
   return good;
 }
@@ -301,6 +310,7 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   impl->clients.emplace(std::move(hooks.resolver));
   impl->groups.emplace(std::move(hooks.groups));
   impl->load = std::move(hooks.load);
+  impl->reload_deadline = hooks.reload_deadline;
   impl->config = config;
   if (budget) impl->edge_shares.emplace(budget->edge_bytes);
 
@@ -317,10 +327,9 @@ Parsed<std::unique_ptr<Server>> Server::start(const Config& config, ServerHooks 
   const std::array programs{nfs3::program(*impl->nfs3), impl->nfs4->program(),
                             mount3::program_v3(*impl->mount3), mount3::program_v1(*impl->mount3)};
   hooks.rpc.connection_closed = impl->nfs4->connection_closed();
-  if (config.max_connections) hooks.rpc.max_connections = *config.max_connections;
   if (budget) limit_memory(hooks.rpc, *budget);
-  hooks.rpc.max_connections =
-      std::min(hooks.rpc.max_connections, std::max<std::size_t>(descriptor_limit() / 4, 16));
+  impl->most_connections = hooks.rpc.max_connections;
+  hooks.rpc.max_connections = impl->connection_bound(config);
   prepare_calls(hooks.rpc, *impl->clients, *impl->groups);
   impl->rpc.emplace(impl->runtime, programs, hooks.rpc);
   if (auto error = hooks.sockets.empty() ? impl->listen(config) : impl->adopt(hooks.sockets)) {

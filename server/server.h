@@ -40,6 +40,8 @@ struct ServerHooks {
   std::chrono::microseconds watchdog_interval{0};
   std::function<void()> feed_watchdog;
   Resolver resolver = Resolver::system();
+  /// How long a reload waits for requests on removed exports, and as long for files to be closed.
+  std::chrono::milliseconds reload_deadline{10'000};
   GroupDirectory::LookUp groups;  ///< Empty: this machine's.
 };
 
@@ -72,9 +74,11 @@ class Server {
   /// Serves as the configuration that ServerHooks::load gives: exports are added, changed and
   /// removed, while requests go on; a changed rule holds for the next request. Of a removed export
   /// requests in progress end, then its NFSv4 state goes and its files are written out and closed;
-  /// its handles are stale. The text if it is refused, and then nothing has changed; what takes a
-  /// restart (addresses, threads, how an export reads and writes) is refused too. Blocks for as
-  /// long as name service and requests on removed exports take, each bounded by 10 s.
+  /// its handles are stale. Of one that is to read and write otherwise the next requests do so, as
+  /// far as the files in use allow (LocalFileSystem::set_modes), and the others are closed. The
+  /// text if it is refused, and then nothing has changed; what takes a restart (addresses, threads,
+  /// memory_limit) is refused too. Blocks for as long as name service, files and requests on
+  /// removed exports take, each bounded by 10 s.
   std::optional<std::string> reload();
 
   /// All counters as one table; ends with a newline. Also after stop().

@@ -46,6 +46,13 @@ struct Server::Impl {
     Closing closing{};
   };
 
+  /// An export whose files are being opened anew, after a change of its modes.
+  struct Reopening {
+    std::string name;
+    std::shared_ptr<storage::FileSystem> filesystem;
+    std::future<void> done;
+  };
+
   /// Exports that `before` has, and those removed that are not closed yet, keep their file systems.
   Parsed<std::shared_ptr<const ExportTable>> open_exports(const Config& wanted,
                                                           const ExportTable* before);
@@ -57,12 +64,19 @@ struct Server::Impl {
   /// See Server::reload().
   std::optional<std::string> reload();
   std::optional<std::string> replace_exports();
+  /// Limits and times of a configuration that is not refused.
+  void take_over(const Config& wanted);
+  std::size_t connection_bound(const Config& wanted) const;
+  void change_modes(const ExportConfig& config, std::shared_ptr<storage::FileSystem> filesystem);
+  /// What to say of files that are not closed yet; nothing otherwise.
+  std::optional<std::string> finish_reopening(std::chrono::milliseconds deadline);
   void collect_closed();
   /// What to say of exports whose data may be lost, or that are not closed yet; nothing otherwise.
   std::optional<std::string> close_removed(std::chrono::milliseconds deadline);
   Closing start_closing(storage::FileSystem& filesystem);
-  /// Says in the log what goes wrong. Not bounded: waits until it is closed.
-  Closed finish_closing(Closing& closing, const std::string& path, bool bounded);
+  /// Says in the log what goes wrong. Without a deadline it waits until it is closed.
+  Closed finish_closing(Closing& closing, const std::string& path,
+                        std::optional<std::chrono::milliseconds> deadline);
   bool close_files(bool drained);
 
   // Destroyed last to first: the front end, the programs' services, the exports, the threads.
@@ -82,9 +96,12 @@ struct Server::Impl {
   bool stopped = false;
 
   std::mutex reloading;  // Of what follows.
+  std::chrono::milliseconds reload_deadline{0};
   std::function<Parsed<Config>()> load;
   Config config;
   std::vector<Removed> removed;
+  std::vector<Reopening> reopening;
+  std::size_t most_connections = 0;       ///< Without max_connections in the configuration.
   std::optional<EdgeShares> edge_shares;  ///< With memory_limit.
 
   std::unique_ptr<control::Listener> control;  ///< Its commands reload: gone before what they need.

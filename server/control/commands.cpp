@@ -125,6 +125,8 @@ Reply Commands::status() const {
   add_memory(status, "replies kept for retries", rpc.duplicates.bytes, rpc.duplicates.bytes_limit);
   add_memory(status, "replies kept in NFSv4 sessions", counts.reply_cache_bytes,
              insight_.nfs4.state.options().max_reply_cache_bytes);
+  add_memory(status, "NFSv4 clients, opens and locks", counts.state_bytes,
+             insight_.nfs4.state.options().max_state_bytes);
   for (const auto& one : table->all()) {
     const auto gauges = one->filesystem->gauges();
     add_memory(status, "edge pages of " + one->name, gauges.edge_bytes, gauges.edge_bytes_limit);

@@ -150,6 +150,10 @@ void add_state(Families& families, const nfs4::Service& service) {
   gauge("nfs4_locks", "NFSv4 byte-range locks.", counts.locks);
   gauge("nfs4_files", "Files with opens or locks.", counts.files);
   gauge("nfs4_revoked_stateids", "Stateids whose state was taken away.", counts.revoked);
+  gauge("nfs4_state_bytes", "Memory of NFSv4 clients, opens and locks, estimated.",
+        counts.state_bytes);
+  gauge("nfs4_state_bytes_limit", "New state is refused above it.",
+        service.state.options().max_state_bytes);
   gauge("nfs4_reply_cache_bytes", "Replies cached in sessions.", counts.reply_cache_bytes);
   gauge("nfs4_reply_cache_bytes_limit", "How much may be cached.",
         service.state.options().max_reply_cache_bytes);

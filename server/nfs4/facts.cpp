@@ -34,7 +34,7 @@ Facts facts_with(const Compound& compound, const Object& object,
   facts.minor = compound.minor;
   facts.attributes = attributes;
   facts.handle = compound.handle_of(object);
-  facts.lease_seconds = compound.service.options.lease_seconds;
+  facts.lease_seconds = compound.service.lease_seconds.load();
   if (object.pseudo()) {
     facts.fsid = pseudo_fsid;
     facts.mounted_on_fileid = object.node->id;

@@ -35,6 +35,7 @@ state::Options state_options(const Config& config) {
     const MemoryBudget budget = memory_budget(*config.memory_limit);
     options.max_reply_cache_bytes =
         std::min(options.max_reply_cache_bytes, budget.session_reply_bytes);
+    options.max_state_bytes = std::min(options.max_state_bytes, budget.state_bytes);
     options.max_clients = std::min(options.max_clients, budget.max_clients);
   }
   return options;
@@ -145,6 +146,12 @@ bool Part::evict(std::uint64_t client) {
     log::error("NFSv4 client records could not be written: " + written.error().message());
   }
   return true;
+}
+
+void Part::lengthen_lease(std::uint32_t seconds) {
+  // Nobody is told of it before it holds.
+  impl_->state.lengthen_lease(std::chrono::seconds(seconds));
+  impl_->service->lease_seconds.store(seconds);
 }
 
 void Part::end_grace() {

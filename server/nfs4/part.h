@@ -37,6 +37,8 @@ class Part {
   /// not on a worker.
   bool evict(std::uint64_t client);
   void end_grace();
+  /// @pre not shorter than the one before
+  void lengthen_lease(std::uint32_t seconds);
   /// For COMPOUNDs to come. Blocks.
   void replace(std::shared_ptr<const ExportTable> exports);
   /// State::drop_export().

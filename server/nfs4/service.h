@@ -9,6 +9,7 @@
 #include "storage/handle_codec.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,13 +30,13 @@ class Service {
           const Options& options)
       : handles(handles),
         state(state),
-        options(options),
+        lease_seconds(options.lease_seconds),
         owners(options.domain),
         names_(std::move(names)) {}
 
   const storage::HandleCodec handles;
   state::State& state;
-  const Options options;
+  std::atomic<std::uint32_t> lease_seconds;  ///< As clients are told.
   OwnerNames owners;
 
   /// By file: its locks in the kernel are changed by one request at a time.

@@ -26,6 +26,7 @@ class Connection;
 struct Core {
   Core(std::span<const Program> served, const Options& given, unsigned workers)
       : options(given),
+        max_connections(given.max_connections),
         programs(served),
         duplicates(given.duplicates, counters),
         dispatcher(programs, duplicates, counters, options),
@@ -34,6 +35,7 @@ struct Core {
         connections(workers) {}
 
   const Options options;
+  std::atomic<std::size_t> max_connections;  ///< Instead of options.max_connections.
   Counters counters;
   ClientTable clients;
   ProgramTable programs;
@@ -61,7 +63,7 @@ struct Core {
   /// False over the bound.
   bool enter() {
     const std::lock_guard lock(mutex);
-    if (open >= options.max_connections) {
+    if (open >= max_connections.load()) {
       crowded.store(true);
       return false;
     }
@@ -72,7 +74,8 @@ struct Core {
   void leave() {
     const std::lock_guard lock(mutex);
     --open;
-    if (open < options.max_connections - options.max_connections / 16) crowded.store(false);
+    const std::size_t most = max_connections.load();
+    if (open < most - most / 16) crowded.store(false);
     counters.connections_open.value.store(open, std::memory_order_relaxed);
     if (open == 0) none_open.notify_all();
   }

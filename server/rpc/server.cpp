@@ -132,7 +132,7 @@ Awaitable<bool> make_room(storage::Runtime& runtime, std::shared_ptr<Core> core)
     idle.insert(idle.end(), found.begin(), found.end());
   }
   const std::size_t count = std::min(
-      idle.size(), std::max<std::size_t>(core->options.max_connections / eviction_share, 1));
+      idle.size(), std::max<std::size_t>(core->max_connections.load() / eviction_share, 1));
   std::ranges::partial_sort(idle, idle.begin() + static_cast<std::ptrdiff_t>(count), {},
                             &Idle::since);
   auto chosen = std::make_shared<std::unordered_set<std::uint64_t>>();
@@ -276,7 +276,7 @@ std::uint16_t Server::port() const {
 
 Server::Gauges Server::gauges() const {
   Gauges gauges;
-  gauges.connections_limit = core_->options.max_connections;
+  gauges.connections_limit = core_->max_connections.load();
   gauges.in_flight = core_->requests.in_use();
   gauges.in_flight_limit = core_->options.max_in_flight;
   gauges.duplicates = core_->duplicates.gauges();

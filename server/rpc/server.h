@@ -51,6 +51,9 @@ class Server {
   /// had ended by then; otherwise some handlers still run.
   bool drain(std::chrono::milliseconds deadline);
 
+  /// For connections to come; those that are open stay. Any thread.
+  void set_max_connections(std::size_t most) { core_->max_connections.store(most); }
+
   const Counters& counters() const { return core_->counters; }
   /// What is held now, and the bounds. Any thread.
   struct Gauges {

@@ -72,7 +72,7 @@ Result<std::shared_ptr<AssembledFile>> AssembledFile::open(DataContext& context,
   descriptors->alignment.offset = status.stx_dio_offset_align;
   descriptors->alignment.memory = status.stx_dio_mem_align;
   auto file = std::make_shared<AssembledFile>(context, descriptors, invisible);
-  if (!context.options.exclusive) {
+  if (!context.modes.get().exclusive) {
     file->breaks_ = LeaseBreaks::instance();
     // Called under the dispatcher's mutex, and not any more once the file has forgotten it.
     auto noted = [raw = file.get(), broken = std::move(broken)] {

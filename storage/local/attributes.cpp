@@ -200,7 +200,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::setattr(Caller caller, ObjectId o
     changed = co_await Impl::run(caller.worker, job);
     if (!changed) co_return changed.error();
   }
-  if (set.nothing() || !impl_->options.sync) co_return changed->after;
+  if (set.nothing() || !impl_->data.modes().get().sync) co_return changed->after;
 
   Result<> durable;
   if (file) {

@@ -248,7 +248,7 @@ Awaitable<Result<CreateResult>> LocalFileSystem::Impl::create_exclusive(Caller c
     Made found = std::move(*nameless->found);
     co_return co_await make_durable(caller.worker, directory, std::move(found));
   }
-  if (options.sync) {
+  if (data.modes().get().sync) {
     const auto stored =
         co_await sync_durably(caller.worker, nameless->file.get(), SyncKind::all, 0, 0);
     if (!stored) co_return stored.error();

@@ -4,6 +4,7 @@
 #include "cache/boundary_tracker.h"
 #include "cache/edge_pages.h"
 #include "storage/counters.h"
+#include "storage/local/data_modes.h"
 #include "storage/local/export_options.h"
 #include "storage/local/kernel_locks.h"
 #include "storage/local/object.h"
@@ -31,6 +32,7 @@ struct DataContext {
               DataCounters& data_counters, Worker& background_worker)
       : opener(object_opener),
         options(export_options),
+        modes(export_options),
         counters(data_counters),
         verifier(data_counters),
         tracker(export_options.max_boundary_pages),
@@ -38,7 +40,8 @@ struct DataContext {
         background(background_worker) {}
 
   const ObjectOpener& opener;
-  const ExportOptions& options;
+  const ExportOptions& options;  ///< For what does not change: not what DataModes has.
+  CurrentModes modes;
   DataCounters& counters;
   WriteVerifier verifier;
   cache::BoundaryTracker tracker;

@@ -161,7 +161,7 @@ Awaitable<Result<WriteResult>> DataPath::Impl::write(Caller caller, const Object
     co_return errno_code(EFBIG);
   }
   if (const auto error = (*file)->take_kept_error()) co_return *error;
-  request.stability = std::max(request.stability, context.options.stable_floor);
+  request.stability = std::max(request.stability, context.modes.get().stable_floor);
   while (!request.data.empty()) {
     const auto way = (*file)->way();
     if (way.combiner) {
@@ -303,6 +303,14 @@ Awaitable<Result<CommitResult>> DataPath::commit(Caller caller, ObjectId id, std
   auto result = co_await impl_->commit(caller, id, offset, count);
   counters.commit_latency.add(std::chrono::steady_clock::now() - began);
   co_return result;
+}
+
+CurrentModes& DataPath::modes() {
+  return impl_->context.modes;
+}
+
+Awaitable<> DataPath::reopen_files(Worker& worker) {
+  return impl_->table.reopen(worker);
 }
 
 DataGauges DataPath::gauges() const {

@@ -10,6 +10,7 @@
 
 namespace selvage::storage {
 
+class CurrentModes;
 class KernelLocks;
 class OpenFile;
 enum class Right : std::uint8_t;
@@ -35,6 +36,10 @@ class DataPath {
   Awaitable<Result<WriteResult>> write(Caller caller, ObjectId id, WriteRequest request);
   Awaitable<Result<CommitResult>> commit(Caller caller, ObjectId id, std::uint64_t offset,
                                          std::uint32_t count);
+
+  /// See LocalFileSystem.
+  CurrentModes& modes();
+  Awaitable<> reopen_files(Worker& worker);
 
   DataGauges gauges() const;
   std::vector<FileEdges> edges(std::size_t most) const;

@@ -68,12 +68,12 @@ Result<> LocalFileSystem::Impl::check_writable() const {
 
 Awaitable<Result<>> LocalFileSystem::Impl::make_durable(Worker& worker, const ObjectId& id,
                                                         int fd) {
-  if (!options.sync) co_return Result<>();
+  if (!data.modes().get().sync) co_return Result<>();
   co_return co_await name_sync.sync(worker, id, fd);
 }
 
 Awaitable<Result<>> LocalFileSystem::Impl::make_all_durable(Worker& worker) {
-  if (!options.sync) co_return Result<>();
+  if (!data.modes().get().sync) co_return Result<>();
   if (ordered_journal) {
     // A younger inode of the same journal: its fsync(2) takes every older change along.
     auto make = [this]() -> Result<UniqueFd> {
@@ -150,6 +150,14 @@ Result<std::unique_ptr<LocalFileSystem>> LocalFileSystem::open(const std::string
 
 LocalFileSystem::LocalFileSystem(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LocalFileSystem::~LocalFileSystem() = default;
+
+void LocalFileSystem::set_modes(const ExportOptions& options) {
+  impl_->data.modes().set(options);
+}
+
+Awaitable<> LocalFileSystem::reopen_files(Worker& worker) {
+  return impl_->data.reopen_files(worker);
+}
 
 ObjectId LocalFileSystem::root() const {
   return impl_->opener.root();

@@ -25,6 +25,14 @@ class LocalFileSystem final : public FileSystem {
                                                        ExportOptions options, Runtime& runtime);
   ~LocalFileSystem() override;
 
+  /// From the next request on reads and writes as these options say: read, write, edges,
+  /// min_middle_pages, stable_floor, exclusive, sync; the others stay. What a file needs for it
+  /// (an O_DIRECT description, a lease) it gets when it is opened next. Any thread.
+  void set_modes(const ExportOptions& options);
+  /// Writes out and closes files, so that they are opened anew when they are used next. One in use
+  /// all the time stays open, unless in edge mode `assemble`. Failures are told to its clients.
+  Awaitable<> reopen_files(Worker& worker);
+
   ObjectId root() const override;
   const DataCounters& counters() const override;
   DataGauges gauges() const override;

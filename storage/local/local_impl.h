@@ -1,6 +1,7 @@
 // What the families of operations of LocalFileSystem share. Private to storage/local.
 #pragma once
 
+#include "storage/local/data_modes.h"
 #include "storage/local/data_path.h"
 #include "storage/local/local_filesystem.h"
 #include "storage/local/name_sync.h"
@@ -38,8 +39,8 @@ struct LocalFileSystem::Impl {
   Impl(ExportOptions export_options, ObjectOpener object_opener, FileSystemLimits fs_limits,
        Runtime& runtime);
 
-  ExportOptions options;
-  ObjectOpener opener;  ///< Handles to descriptors.
+  const ExportOptions options;  ///< For what does not change: not what DataModes has.
+  ObjectOpener opener;          ///< Handles to descriptors.
   FileSystemLimits limits;
   /// XFS: a sync of one inode makes durable what was done to any before.
   bool ordered_journal;

@@ -45,7 +45,8 @@ Result<std::shared_ptr<const Descriptors>> open_descriptors(DataContext& context
   if (buffered.has_error()) return buffered.error();
   descriptors->buffered = buffered->release();
 
-  if (context.options.read != IoMode::direct && context.options.write != IoMode::direct) {
+  const DataModes modes = context.modes.get();
+  if (modes.read != IoMode::direct && modes.write != IoMode::direct) {
     return descriptors;
   }
   if ((status.stx_mask & STATX_DIOALIGN) == 0 || status.stx_dio_offset_align == 0) {
@@ -139,8 +140,8 @@ bool OpenFile::is_open(OpenFor use) const {
 }
 
 bool OpenFile::may_assemble() const {
-  const ExportOptions& options = context_.options;
-  if (options.edges != EdgeMode::assemble || options.write != IoMode::direct) return false;
+  const DataModes modes = context_.modes.get();
+  if (modes.edges != EdgeMode::assemble || modes.write != IoMode::direct) return false;
   const std::lock_guard lock(mutex_);
   // A second description of ours would break the lease.
   return (!descriptors_ || stale_) && !read_only_ &&

@@ -101,7 +101,7 @@ void OpenFileTable::attributes_changed(const ObjectId& id) {
 }
 
 void OpenFileTable::show(const ObjectId& id, Attributes& attributes) {
-  if (context_.options.edges != EdgeMode::assemble) return;
+  if (!context_.modes.may_assemble()) return;
   if (const auto file = find(id)) attributes = file->shown(attributes);
 }
 
@@ -212,6 +212,17 @@ Awaitable<> OpenFileTable::close_idle(Worker& worker, std::chrono::steady_clock:
     idle.pop_back();
     co_await evict(worker, std::move(file), false);
   }
+}
+
+Awaitable<> OpenFileTable::reopen(Worker& worker) {
+  auto all = files();
+  while (!all.empty()) {
+    const auto file = std::move(all.back());
+    all.pop_back();
+    // Failures are kept with the file.
+    co_await file->leave_assembly(worker, false);
+  }
+  co_await close_idle(worker, std::chrono::steady_clock::time_point::max());
 }
 
 Awaitable<Result<>> OpenFileTable::close_all(Worker& worker) {

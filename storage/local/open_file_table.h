@@ -37,6 +37,10 @@ class OpenFileTable final : public FileTable {
   /// Syncs and closes the files that nobody has used since `time`.
   Awaitable<> close_idle(Worker& worker, std::chrono::steady_clock::time_point time);
 
+  /// Closes the files that no request uses, and takes those in use out of `assemble`: they are
+  /// opened as CurrentModes says when they are used next.
+  Awaitable<> reopen(Worker& worker);
+
   /// Syncs and closes everything; open() then gives ESHUTDOWN. The first error.
   Awaitable<Result<>> close_all(Worker& worker);
 

@@ -46,7 +46,7 @@ Awaitable<Result<ReadResult>> ReadEngine::read(Worker& worker, OpenFile& file, s
   auto size_known = file.attributes_after();
   if (size_known.has_error()) co_return size_known.error();
   // An assembled file has one description, and that is O_DIRECT.
-  const IoMode mode = way.combiner ? IoMode::direct : context_.options.read;
+  const IoMode mode = way.combiner ? IoMode::direct : context_.modes.get().read;
   for (int tries = 0; tries < growth_retries; ++tries) {
     const ReadPlan plan = plan_read(offset, count, file.alignment(), mode, size_known->size);
     if (plan.fallback) context_.counters.direct_fallbacks.add();

@@ -98,11 +98,12 @@ Awaitable<Result<Attributes>> LocalFileSystem::Impl::change_space(Caller caller,
     if (!changed) co_return changed.error();
     const auto after = file->attributes_after();
     if (!after) co_return after.error();
-    if (options.sync) {
+    const DataModes modes = data.modes().get();
+    if (modes.sync) {
       const auto durable = co_await file->sync(caller.worker, SyncKind::all, 0, 0);
       if (!durable) co_return durable.error();
     }
-    const bool keeps_pages = options.write != IoMode::direct || options.edges == EdgeMode::buffered;
+    const bool keeps_pages = modes.write != IoMode::direct || modes.edges == EdgeMode::buffered;
     if (!keeps_pages) {
       const bool punch = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
       std::array<std::uint64_t, 2> ends{size_before, size_before};

@@ -96,8 +96,8 @@ class SplitEngine final : public WriteEngine {
 
 Awaitable<Result<std::size_t>> SplitEngine::write(Worker& worker, OpenFile& file,
                                                   const WriteRequest& request) {
-  const ExportOptions& options = context_.options;
-  const WritePolicy policy{options.write, options.edges, options.min_middle_pages};
+  const DataModes modes = context_.modes.get();
+  const WritePolicy policy{modes.write, modes.edges, modes.min_middle_pages};
   const auto address = reinterpret_cast<std::uintptr_t>(request.data.data());
   const WritePlan plan =
       plan_write(request.offset, request.data.size(), address, file.alignment(), policy);
@@ -153,8 +153,8 @@ Awaitable<Result<std::size_t>> SplitEngine::put_segments(Worker& worker, OpenFil
       if (segment.kind == SegmentKind::direct) {
         context_.counters.direct_fallbacks.add();
         segment.kind = SegmentKind::buffered;
-        segment.tracked = context_.options.edges == EdgeMode::pagecache ||
-                          context_.options.edges == EdgeMode::assemble;
+        const EdgeMode edges = context_.modes.get().edges;
+        segment.tracked = edges == EdgeMode::pagecache || edges == EdgeMode::assemble;
       }
       Tracked* watched = nullptr;
       if (segment.tracked) {

@@ -1,5 +1,6 @@
 // Exports are added, changed and removed while clients work.
 #include "storage/handle_codec.h"
+#include "tests/support/fault_device.h"
 #include "tests/support/files.h"
 #include "tests/support/nfs3_client.h"
 #include "tests/support/test_server.h"
@@ -9,7 +10,11 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,8 +100,8 @@ TEST_F(ReloadTest, ARemovedExportIsWrittenOutAndItsHandlesAreStale) {
 TEST_F(ReloadTest, WhatIsRefusedChangesNothing) {
   Nfs3Client client(server_->port());
   const Bytes root = client.root(folder_ / "a");
-  const auto refused = [&](std::vector<std::string> exports) {
-    const auto reason = server_->reload(std::move(exports));
+  const auto refused = [&](std::vector<std::string> exports, const server::Settings& file = {}) {
+    const auto reason = server_->reload(std::move(exports), file);
     EXPECT_TRUE(reason);
     EXPECT_EQ(client.getattr(root).status(), NFS3_OK);
     EXPECT_EQ(client.mnt(folder_ / "b").first, 0U);
@@ -107,7 +112,128 @@ TEST_F(ReloadTest, WhatIsRefusedChangesNothing) {
   EXPECT_THAT(refused({at("c"), at("c")}), HasSubstr("exported already"));
   EXPECT_THAT(refused({at("c"), at("a", ":acces=ro")}), HasSubstr("unknown key"));
   EXPECT_THAT(refused({}), HasSubstr("nothing to serve"));
-  EXPECT_THAT(refused({at("a", ":edges=pagecache"), at("c")}), HasSubstr("takes a restart"));
+  server::Settings file;
+  file.nfs4_domain = "example.org";
+  file.places["nfs4_domain"] = "conf:3";
+  EXPECT_THAT(refused({at("a"), at("b"), at("c")}, file),
+              HasSubstr("conf:3: nfs4_domain was changed: that takes a restart"));
+  file = {};
+  file.lease_time = 30;
+  EXPECT_THAT(refused({at("a"), at("b"), at("c")}, file), HasSubstr("it may become longer"));
+}
+
+TEST_F(ReloadTest, ChangedModesHoldForTheNextRequest) {
+  Nfs3Client client(server_->port());
+  const Bytes root = client.root(folder_ / "a");
+  const Bytes file = client.make_file(root, "f");
+  const std::string old(70'000, 'o');
+  // Its ends stay in the server's memory.
+  ASSERT_EQ(client.write(file, 100, old, UNSTABLE).status(), NFS3_OK);
+  EXPECT_EQ(server_->counter("writes_mode_buffered"), 0U);
+  const auto closed = server_->counter("files_closed");
+  ASSERT_EQ(server_->reload({at("a", ":squash=none,write=buffered"), at("b")}), std::nullopt);
+  EXPECT_EQ(server_->counter("files_closed"), closed + 1) << "idle files are opened anew";
+  EXPECT_EQ(read_file(folder_ / "a/f"), std::string(100, '\0') + old) << "and written out before";
+  ASSERT_EQ(client.write(file, 50, "new", UNSTABLE).status(), NFS3_OK);
+  EXPECT_EQ(server_->counter("writes_mode_buffered"), 1U);
+  EXPECT_EQ(client.commit(file).status(), NFS3_OK);
+  ASSERT_EQ(server_->reload({at("a", ":squash=none,edges=pagecache"), at("b")}), std::nullopt);
+  ASSERT_EQ(client.write(file, 40, "newer", UNSTABLE).status(), NFS3_OK);
+  ASSERT_EQ(server_->reload({at("a"), at("b")}), std::nullopt);
+  ASSERT_EQ(client.write(file, 30, "newest", UNSTABLE).status(), NFS3_OK);
+  EXPECT_EQ(server_->counter("writes_mode_buffered"), 1U);
+  EXPECT_EQ(client.commit(file).status(), NFS3_OK);
+  std::string expected = std::string(100, '\0') + old;
+  expected.replace(50, 3, "new").replace(40, 5, "newer").replace(30, 6, "newest");
+  EXPECT_EQ(client.read_all(file), expected);
+  EXPECT_EQ(client.root(folder_ / "a"), root) << "the same handles";
+  EXPECT_EQ(server_->counter("verifier_changes"), 0U);
+}
+
+TEST_F(ReloadTest, LimitsAreTakenOver) {
+  server::Settings file;
+  file.max_connections = 17;
+  file.lease_time = 100;
+  ASSERT_EQ(server_->reload({at("a"), at("b")}, file), std::nullopt);
+  std::vector<std::unique_ptr<Nfs3Client>> clients;
+  for (int i = 0; i < 17; ++i) {
+    clients.push_back(std::make_unique<Nfs3Client>(server_->port()));
+    EXPECT_EQ(clients.back()->mnt(folder_ / "a").first, 0U);
+  }
+  EXPECT_EQ(server_->counter("connections_open"), 17U);
+  // One that is idle goes for it.
+  Nfs3Client next(server_->port());
+  EXPECT_EQ(next.mnt(folder_ / "a").first, 0U);
+  EXPECT_LE(server_->counter("connections_open"), 17U);
+  file.max_connections = 1000;
+  ASSERT_EQ(server_->reload({at("a"), at("b")}, file), std::nullopt);
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<Nfs3Client>(server_->port()));
+    EXPECT_EQ(clients.back()->mnt(folder_ / "a").first, 0U);
+  }
+  EXPECT_GT(server_->counter("connections_open"), 17U);
+}
+
+class SlowClose : public ReloadTest {
+ protected:
+  SlowClose() {
+    server::ServerHooks hooks;
+    hooks.wrap_device = faults_.wrapper();
+    hooks.reload_deadline = std::chrono::milliseconds(50);
+    server_.reset();
+    server_ = std::make_unique<TestServer>(std::vector{at("a"), at("b")}, hooks);
+    Nfs3Client client(server_->port());
+    file_ = client.make_file(client.root(folder_ / "a"), "f");
+    EXPECT_EQ(client.write(file_, 0, "data", UNSTABLE).status(), NFS3_OK);
+    // Of the export that is closed: nothing else syncs data now.
+    held_ = faults_.hold_before(storage::OpKind::sync, {.times = 1});
+    EXPECT_THAT(server_->reload({at("b")}).value_or(""), HasSubstr("still being closed"));
+    EXPECT_TRUE(held_->wait_held());
+  }
+  ~SlowClose() override { held_->release(); }
+
+  storage::FaultScript faults_;
+  std::shared_ptr<storage::Hold> held_;
+  Bytes file_;
+};
+
+TEST_F(SlowClose, OthersAreServedAndReloadsGoOn) {
+  Nfs3Client client(server_->port());
+  EXPECT_EQ(client.getattr(file_).status(), NFS3ERR_STALE);
+  const Bytes other = client.make_file(client.root(folder_ / "b"), "g");
+  EXPECT_EQ(client.write(other, 0, "b", FILE_SYNC).status(), NFS3_OK);
+  EXPECT_THAT(server_->reload({at("b"), at("c")}).value_or(""), HasSubstr("still being closed"));
+  EXPECT_EQ(client.mnt(folder_ / "c").first, 0U) << "what else the reload says is done";
+  EXPECT_THAT(server_->reload({at("a"), at("b")}).value_or(""),
+              testing::AllOf(HasSubstr("refused"), HasSubstr("is still being closed")));
+  held_->release();
+  std::optional<std::string> amiss = "";
+  for (int tries = 0; amiss && tries < 200; ++tries) amiss = server_->reload({at("b")});
+  EXPECT_EQ(amiss, std::nullopt);
+  ASSERT_EQ(server_->reload({at("a"), at("b")}), std::nullopt);
+  EXPECT_EQ(client.read_all(file_), "data");
+}
+
+TEST_F(SlowClose, TheEndWaitsForIt) {
+  std::thread release([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    held_->release();
+  });
+  EXPECT_TRUE(server_->stop());
+  release.join();
+  EXPECT_EQ(read_file(folder_ / "a/f"), "data");
+}
+
+TEST_F(SlowClose, AFailureIsTold) {
+  held_->release_with_error(EIO);
+  std::string told;
+  for (int tries = 0; tries < 200; ++tries) {
+    const auto amiss = server_->reload({at("b")});
+    if (!amiss) break;
+    told = *amiss;
+  }
+  EXPECT_THAT(told, testing::AnyOf(HasSubstr("still being closed"), HasSubstr("may be lost")));
+  EXPECT_EQ(server_->reload({at("a"), at("b")}), std::nullopt);
 }
 
 TEST_F(ReloadTest, RulesOfAnExportsFile) {
@@ -214,8 +340,13 @@ TEST_F(ReloadTest, UnderLoadNobodyNotices) {
     });
   }
   for (int i = 0; i < 12; ++i) {
-    ASSERT_EQ(server_->reload(i % 2 == 0 ? std::vector{at("a"), at("c")}
-                                         : std::vector{at("a", ":squash=none,anonuid=5"), at("b")}),
+    // Rules, modes and other exports change while files are in use.
+    const std::vector<std::string> keys{":squash=none", ":squash=none,write=buffered",
+                                        ":squash=none,anonuid=5",
+                                        ":squash=none,edges=pagecache,min_middle=2"};
+    const std::string& other = i % 3 == 0 ? keys[2] : keys[0];
+    ASSERT_EQ(server_->reload({at("a", keys[static_cast<std::size_t>(i) % keys.size()]),
+                               at(i % 2 == 0 ? "b" : "c", other)}),
               std::nullopt);
     const int before = done;
     for (int tries = 0; done < before + 20 && tries < 1000; ++tries) {
@@ -225,6 +356,13 @@ TEST_F(ReloadTest, UnderLoadNobodyNotices) {
   stop = true;
   for (auto& writer : writers) writer.join();
   EXPECT_EQ(bad, 0);
+  // All of it is there: what only memory had is written out at the end.
+  EXPECT_TRUE(server_->stop());
+  for (int i = 0; i < 3; ++i) {
+    const std::string data = read_file(folder_ / ("a/w" + std::to_string(i)));
+    EXPECT_EQ(data.find_first_not_of(static_cast<char>('a' + i)), std::string::npos);
+    EXPECT_EQ(data.size() % 5000, 0U);
+  }
 }
 
 }  // namespace

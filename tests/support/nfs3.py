@@ -68,8 +68,8 @@ class Reader:
 
 
 class Client:
-    def __init__(self, port, host="127.0.0.1", uid=0, gid=0, timeout=60):
-        self.sock = socket.create_connection((host, port), timeout=timeout)
+    def __init__(self, port, host="127.0.0.1", uid=0, gid=0, timeout=60, source=""):
+        self.sock = socket.create_connection((host, port), timeout, (source, 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.xid = random.getrandbits(32)
         body = struct.pack(">I", int(time.time())) + opaque(b"tests") + struct.pack(">III", uid, gid, 0)

@@ -142,6 +142,7 @@ LockStart State::begin_lock(const Caller& caller, const xdr::LOCK4args& args, co
   if (client.locks + 2 > t.options.max_locks_per_client) {
     return failed(out_of_room(caller.minorversion));
   }
+  if (!t.room_for(held_bytes + 2 * range_bytes)) return failed(out_of_room(caller.minorversion));
   const auto advance = [&] {
     if (!minor0 || !fresh || target.owner == nullptr) return;
     target.owner->seen = true;
@@ -246,9 +247,8 @@ Outcome<stateid4> State::unlock(const Caller& caller, const xdr::LOCKU4args& arg
   Lock& lock = **found;
   auto range = byte_range(args.offset, args.length);
   if (!range) return range.status();
-  if (lock.client->locks >= t.options.max_locks_per_client && lock.ranges.splits(*range)) {
-    return out_of_room(caller.minorversion);
-  }
+  const bool room = lock.client->locks < t.options.max_locks_per_client && t.room_for(range_bytes);
+  if (!room && lock.ranges.splits(*range)) return out_of_room(caller.minorversion);
   t.set_range(lock, *range, LockMode::none);
   Tables::next_seqid(lock);
   return t.stateid(lock);

@@ -56,6 +56,9 @@ Outcome<OpenTicket> State::begin_open(const OpenRequest& request) {
   if (client.opens + client.pending_opens.size() >= t.options.max_opens_per_client) {
     return out_of_room(request.caller.minorversion);
   }
+  if (!t.room_for(pending_bytes + held_bytes + file_bytes)) {
+    return out_of_room(request.caller.minorversion);
+  }
   Owner* owner = t.find_owner(client, Held::Kind::open, text(request.owner));
   if (owner == nullptr) owner = t.add_owner(client, Held::Kind::open, text(request.owner));
   if (owner == nullptr) return out_of_room(request.caller.minorversion);

@@ -62,7 +62,10 @@ Sequenced State::sequence(const xdr::SEQUENCE4args& args, const SequenceRequest&
   const std::uint32_t slots = session->fore.ca_maxrequests;
   if (args.sa_slotid >= slots) return refuse(xdr::NFS4ERR_BADSLOT);
   if (args.sa_highest_slotid >= slots) return refuse(xdr::NFS4ERR_BAD_HIGH_SLOT);
-  if (args.sa_slotid >= session->slots.size()) session->slots.resize(args.sa_slotid + 1);
+  if (args.sa_slotid >= session->slots.size()) {
+    t.memory.bytes += (args.sa_slotid + 1 - session->slots.size()) * sizeof(Slot);
+    session->slots.resize(args.sa_slotid + 1);
+  }
   Slot& slot = session->slots[args.sa_slotid];
   Client& client = *session->client;
 

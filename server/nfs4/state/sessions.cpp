@@ -70,6 +70,7 @@ void Tables::remove_session(Session& session) {
       if (found->second.empty()) by_connection.erase(found);
     }
   }
+  memory.bytes -= session.slots.size() * sizeof(Slot);
   session.client->sessions.erase(&session);
   sessions.erase(sessionid4(session.id));
 }
@@ -108,8 +109,9 @@ Outcome<xdr::CREATE_SESSION4resok> State::create_session(const xdr::CREATE_SESSI
     const auto back = negotiate(args.csa_back_chan_attrs, t.options, 2);
     if (!fore || !back) return xdr::NFS4ERR_TOOSMALL;
     if (client->sessions.size() >= t.options.max_sessions_per_client) return xdr::NFS4ERR_NOSPC;
-    if (!client->confirmed) t.confirm(*client);
     t.renew(*client);
+    if (!t.room_for(session_bytes)) return xdr::NFS4ERR_NOSPC;
+    if (!client->confirmed) t.confirm(*client);
 
     auto made = std::make_unique<Session>();
     Session& session = *made;

@@ -117,6 +117,11 @@ void State::end_grace() {
   if (!guard.t.has_store) guard.t.grace.ended();
 }
 
+void State::lengthen_lease(std::chrono::seconds lease_time) {
+  Guard guard(*this);
+  guard.t.options.lease_time = lease_time;
+}
+
 nfsstat4 State::revoke_client(clientid4 id) {
   Guard guard(*this);
   Client* client = guard.t.find(id);
@@ -169,6 +174,7 @@ Counts State::counts() const {
   counts.clients = t.clients.size();
   counts.sessions = t.sessions.size();
   counts.files = t.files.size();
+  counts.state_bytes = t.state_bytes();
   counts.reply_cache_bytes = t.reply_bytes;
   counts.clients_revoked = t.clients_revoked;
   for (const auto& [number, client] : t.clients) {

@@ -119,9 +119,10 @@ struct Counts {
   std::size_t open_owners = 0;
   std::size_t lock_owners = 0;
   std::size_t opens = 0;
-  std::size_t locks = 0;    ///< Ranges.
-  std::size_t files = 0;    ///< With opens or locks.
-  std::size_t revoked = 0;  ///< Stateids whose state was taken away, not yet freed.
+  std::size_t locks = 0;        ///< Ranges.
+  std::size_t files = 0;        ///< With opens or locks.
+  std::size_t revoked = 0;      ///< Stateids whose state was taken away, not yet freed.
+  std::size_t state_bytes = 0;  ///< Options::max_state_bytes bounds them.
   std::size_t reply_cache_bytes = 0;
   std::uint64_t clients_revoked = 0;  ///< Ever.
 };
@@ -245,6 +246,9 @@ class State {
   bool in_grace() const;
   /// Ends the grace period without waiting for clients that have not come back.
   void end_grace();
+  /// A lease that is shorter would come too late for clients who have been told the one before.
+  /// @pre not shorter than it is
+  void lengthen_lease(std::chrono::seconds lease_time);
   /// What revoking by an administrator is: NFS4ERR_STALE_CLIENTID if there is no such client.
   nfsstat4 revoke_client(clientid4 client);
 

@@ -59,6 +59,29 @@ bool Tables::has_state(const Client& client) const {
          !client.sessions.empty();
 }
 
+std::size_t Tables::state_bytes() const {
+  return memory.bytes + clients.size() * client_bytes + sessions.size() * session_bytes +
+         files.size() * file_bytes + pending_opens.size() * pending_bytes;
+}
+
+bool Tables::room_for(std::size_t bytes) {
+  const auto fits = [&] { return state_bytes() + bytes <= options.max_state_bytes; };
+  if (fits()) return true;
+  // Not a search of all clients for each of the requests that are refused.
+  if (looked_for_room && now - *looked_for_room < std::chrono::seconds(1)) return false;
+  looked_for_room = now;
+  std::vector<Client*> gone;
+  for (const auto& [number, client] : clients) {
+    if (expired(*client)) gone.push_back(client.get());
+  }
+  std::ranges::sort(gone, {}, &Client::renewed);
+  for (Client* client : gone) {
+    remove_client(*client);
+    if (fits()) return true;
+  }
+  return false;
+}
+
 Client* Tables::add_client(bool has_sessions, std::string_view owner, const Principal& principal) {
   if (clients.size() >= options.max_clients) {
     // The unconfirmed or expired client that was heard of longest ago.
@@ -72,10 +95,11 @@ Client* Tables::add_client(bool has_sessions, std::string_view owner, const Prin
     if (oldest == nullptr) return nullptr;
     remove_client(*oldest);
   }
+  if (!room_for(client_bytes)) return nullptr;
   while (next_number == 0 || clients.contains(next_number)) {
     if (++next_number == 0) numbers_wrapped = true;
   }
-  auto client = std::make_unique<Client>();
+  auto client = std::make_unique<Client>(&memory);
   client->number = next_number++;
   client->id = (clientid4{epoch} << 32) | client->number;
   client->has_sessions = has_sessions;

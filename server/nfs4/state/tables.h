@@ -12,6 +12,7 @@
 #include "server/nfs4/state/state.h"
 #include "server/nfs4/state/types.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -35,12 +36,21 @@ struct PendingOpen;
 
 enum class Revoked : std::uint8_t { no, expired, admin };
 
+/// Bytes of what is held, besides what Tables::state_bytes() counts itself: each object adds and
+/// takes off its own.
+struct Memory {
+  std::size_t bytes = 0;
+};
+
+/// Places in the containers that refer to one object, and what the allocator needs for them.
+inline constexpr std::size_t container_bytes = 192;
+
 /// What a stateid names. Revoked ones are there until the client frees them, without file or owner.
 struct Held {
   enum class Kind : std::uint8_t { open, lock };
 
-  Held(Kind k, Client* c, std::uint32_t i) : kind(k), client(c), index(i) {}
-  virtual ~Held() = default;
+  Held(Kind k, Client* c, std::uint32_t i);
+  virtual ~Held();
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
@@ -70,10 +80,15 @@ struct Lock : Held {
 
 /// An open owner or lock owner.
 struct Owner {
-  std::uint64_t id = 0;
-  Held::Kind kind = Held::Kind::open;
-  Client* client = nullptr;
-  std::string name;
+  Owner(std::uint64_t i, Held::Kind k, Client* c, std::string_view n);
+  ~Owner();
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  const std::uint64_t id;
+  const Held::Kind kind;
+  Client* const client;
+  const std::string name;
   std::unordered_map<File*, Held*> held;
   std::size_t pending = 0;  ///< OPENs that have begun.
 
@@ -145,6 +160,8 @@ struct Session {
 };
 
 struct Client {
+  explicit Client(Memory* m) : memory(m) {}
+  Memory* const memory;
   std::uint32_t number = 0;
   clientid4 id = 0;
   bool has_sessions = false;
@@ -185,6 +202,34 @@ struct Client {
   Clock::time_point owners_collected;
 };
 
+/// An open is the larger of the two.
+inline constexpr std::size_t held_bytes = std::max(sizeof(Open), sizeof(Lock)) + container_bytes;
+inline constexpr std::size_t range_bytes =
+    2 * (sizeof(LockedRange) + 64);  // Also in the file's sum.
+inline constexpr std::size_t file_bytes = sizeof(File) + 2 * container_bytes;  // The hold as well.
+inline constexpr std::size_t client_bytes = sizeof(Client) + 1024 + 2 * container_bytes;
+inline constexpr std::size_t session_bytes = sizeof(Session) + container_bytes;
+inline constexpr std::size_t pending_bytes = sizeof(PendingOpen) + container_bytes;
+
+inline std::size_t owner_bytes(std::string_view name) {
+  return sizeof(Owner) + 2 * name.size() + container_bytes;
+}
+
+inline Held::Held(Kind k, Client* c, std::uint32_t i) : kind(k), client(c), index(i) {
+  client->memory->bytes += held_bytes;
+}
+inline Held::~Held() {
+  client->memory->bytes -= held_bytes;
+}
+
+inline Owner::Owner(std::uint64_t i, Held::Kind k, Client* c, std::string_view n)
+    : id(i), kind(k), client(c), name(n) {
+  client->memory->bytes += owner_bytes(name);
+}
+inline Owner::~Owner() {
+  client->memory->bytes -= owner_bytes(name);
+}
+
 struct SessionIdHash {
   std::size_t operator()(const sessionid4& id) const {
     return std::hash<std::string_view>{}({reinterpret_cast<const char*>(id.data()), id.size()});
@@ -207,6 +252,11 @@ struct Tables {
   Outcome<Client*> usable(const Caller& caller);
   bool expired(const Client& client) const;
   bool has_state(const Client& client) const;
+  /// What all that is held takes, estimated.
+  std::size_t state_bytes() const;
+  /// Whether so much more may be held; gives up clients whose lease has expired for it, but never
+  /// one that was heard of now.
+  bool room_for(std::size_t bytes);
   void renew(Client& client) { client.renewed = now; }
   /// Null if there is no room, even after giving up an expired client.
   Client* add_client(bool has_sessions, std::string_view owner, const Principal& principal);
@@ -273,7 +323,9 @@ struct Tables {
   std::uint64_t last_change() const { return next_change - 1; }
   bool durable(std::uint64_t change) const { return change <= done_change; }
 
-  const Options options;
+  Options options;  ///< But for the lease they do not change.
+  Memory memory;    ///< Before all that refers to it.
+  std::optional<Clock::time_point> looked_for_room;
   const std::uint32_t epoch;
   Clock::time_point now;
   Grace grace;

@@ -17,11 +17,8 @@ Owner* Tables::add_owner(Client& client, Held::Kind kind, std::string_view name)
     collect_owners(client);
     if (owners.size() >= options.max_owners_per_client) return nullptr;
   }
-  auto owner = std::make_unique<Owner>();
-  owner->id = next_id++;
-  owner->kind = kind;
-  owner->client = &client;
-  owner->name = name;
+  if (!room_for(owner_bytes(name))) return nullptr;
+  auto owner = std::make_unique<Owner>(next_id++, kind, &client, name);
   owner->used = now;
   Owner* added = owner.get();
   client.owners.emplace(added->id, added);
@@ -129,12 +126,14 @@ void Tables::remove_open(Open& open) {
 
 void Tables::set_range(Lock& lock, const ByteRange& range, LockMode mode) {
   lock.client->locks -= lock.ranges.size();
+  memory.bytes -= lock.ranges.size() * range_bytes;
   LockSum& sum = lock.file->held;
   // Whole ranges leave and come: one that grows or is cut has other ends than before.
   for (const LockedRange& piece : lock.ranges.touching(range)) sum.remove(piece);
   lock.ranges.set(range, mode);
   for (const LockedRange& piece : lock.ranges.touching(range)) sum.add(piece);
   lock.client->locks += lock.ranges.size();
+  memory.bytes += lock.ranges.size() * range_bytes;
 }
 
 void Tables::changed(File& shared, const ByteRange& range) {

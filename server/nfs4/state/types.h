@@ -94,6 +94,8 @@ struct Options {
   std::size_t max_opens_per_client = 65'536;
   std::size_t max_locks_per_client = 65'536;   ///< Ranges.
   std::size_t max_owners_per_client = 65'536;  ///< Open owners, and as many lock owners.
+  /// Clients, sessions, owners, opens, locks and their files, as estimated (Tables::state_bytes).
+  std::size_t max_state_bytes = std::size_t{1} << 30;
   std::size_t max_reply_cache_bytes = std::size_t{256} << 20;
 
   std::uint32_t max_request_bytes = (8U << 20) + 4096;  ///< ca_maxrequestsize: what is offered.
