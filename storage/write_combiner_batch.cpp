@@ -108,10 +108,10 @@ void WriteCombiner::note_waits(const Batch& batch) {
   HeldBack waits;
   for (const auto& request : batch.requests) {
     if (request->waited == 0 || request->kind != Request::Kind::write) continue;
-    const bool reads = std::ranges::any_of(batch.plan.reads, [&](const cache::EdgePage* page) {
+    const bool partial = std::ranges::any_of(batch.plan.partial, [&](const cache::EdgePage* page) {
       return page->offset < request->end() && request->offset < page->offset + page->size;
     });
-    if (reads) {
+    if (partial) {
       waits.in_vain += cost;
     } else {
       ++waits.filled;
