@@ -182,4 +182,13 @@ class SimulatedFile final : public CombinedFile {
   std::vector<std::pair<std::uint64_t, Bytes>> unsynced_;
 };
 
+/// For the worker that a simulation's own io_context stands for.
+inline Runtime::Options simulation_options() {
+  Runtime::Options options;
+  options.workers = 1;
+  options.pool_threads = 1;
+  options.buffer_bytes = 1 << 22;
+  return options;
+}
+
 }  // namespace selvage::storage

@@ -19,14 +19,6 @@ constexpr std::uint64_t record = 100;  // Bytes: shares its first and last page.
 
 class WriteCombinerFlightsTest : public ::testing::Test {
  protected:
-  static Runtime::Options options() {
-    Runtime::Options options;
-    options.workers = 1;
-    options.pool_threads = 1;
-    options.buffer_bytes = 1 << 22;
-    return options;
-  }
-
   void open(std::size_t size) {
     file_.bytes.assign(size, std::byte{1});
     WriteCombiner::Limits limits;
@@ -82,7 +74,7 @@ class WriteCombinerFlightsTest : public ::testing::Test {
   }
   std::ptrdiff_t answered() const { return std::ranges::count(answered_, true); }
 
-  Runtime runtime_{options()};
+  Runtime runtime_{simulation_options()};
   boost::asio::io_context context_{1};
   Worker worker_{runtime_,          0, context_, runtime_.worker(0).device, runtime_.pool(),
                  runtime_.buffers()};

@@ -340,14 +340,6 @@ class Simulation {
 
 class WriteCombinerTest : public ::testing::Test {
  protected:
-  static Runtime::Options options() {
-    Runtime::Options options;
-    options.workers = 1;
-    options.pool_threads = 1;
-    options.buffer_bytes = 1 << 22;
-    return options;
-  }
-
   void play(std::uint64_t first, std::uint64_t count, const Scenario& setup, bool crash) {
     for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       Scenario varied = setup;
@@ -359,7 +351,7 @@ class WriteCombinerTest : public ::testing::Test {
     }
   }
 
-  Runtime runtime_{options()};
+  Runtime runtime_{simulation_options()};
   std::uint64_t held_back_ = 0;
   std::uint64_t together_ = 0;
 };
