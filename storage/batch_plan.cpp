@@ -22,12 +22,11 @@ struct Part {
 class Planner {
  public:
   Planner(std::span<const BatchRequest> requests, EdgePages& pages, std::uint64_t disk_size,
-          bool others, std::uint64_t batch, const BatchLimits& limits)
+          std::uint64_t batch, const BatchLimits& limits)
       : requests_(requests),
         pages_(pages),
         page_size_(pages.page_size()),
         disk_size_(disk_size),
-        others_(others),
         batch_(batch),
         limits_(limits) {}
 
@@ -72,6 +71,15 @@ class Planner {
     return !page.superseded && !page.dirty.empty() && page.dirty_since < request.before;
   }
 
+  // The page in which the file ends, if it is in memory: who is to write its rest may never come,
+  // and to write it now costs no read.
+  const EdgePage* last_page() {
+    const EdgePage* last = nullptr;
+    pages_.for_each(pages_.page_of(disk_size_), ~std::uint64_t{0},
+                    [&](const EdgePage& page) { last = &page; });
+    return last;
+  }
+
   void touch(EdgePage& page, bool must) {
     Touched& touched = touched_.try_emplace(page.offset, Touched{&page}).first->second;
     touched.must = touched.must || must;
@@ -81,13 +89,13 @@ class Planner {
   void take(const BatchRequest& request) {
     const std::uint64_t end = request.offset + request.length;
     if (request.kind == Kind::flush) {
-      if (request.may_wait && others_) return;
+      const EdgePage* last = request.may_wait ? last_page() : nullptr;
       pages_.for_each(request.offset, end, [&](EdgePage& page) {
-        if (flushes(request, page)) touch(page, true);
+        if (flushes(request, page) && (!request.may_wait || &page == last)) touch(page, true);
       });
       return;
     }
-    const bool must = request.stable && !(request.may_wait && others_);
+    const bool must = request.stable && !request.may_wait;
     if (request.kind == Kind::carried) {
       for_each_edge(request, [&](std::uint64_t offset) {
         EdgePage* page = pages_.find(offset);
@@ -117,7 +125,6 @@ class Planner {
   // A stable request that may wait does so if a page of it is still partial and nobody else has
   // the page written now.
   void decide_waits() {
-    if (!others_) return;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       const BatchRequest& request = requests_[i];
       if (!request.may_wait) continue;
@@ -190,7 +197,6 @@ class Planner {
   EdgePages& pages_;
   const std::uint32_t page_size_;
   const std::uint64_t disk_size_;
-  const bool others_;
   const std::uint64_t batch_;
   const BatchLimits& limits_;
   BatchPlan plan_;
@@ -203,9 +209,8 @@ class Planner {
 }  // namespace
 
 BatchPlan plan_batch(std::span<const BatchRequest> requests, EdgePages& pages,
-                     std::uint64_t disk_size, bool others, std::uint64_t batch,
-                     const BatchLimits& limits) {
-  return Planner(requests, pages, disk_size, others, batch, limits).plan();
+                     std::uint64_t disk_size, std::uint64_t batch, const BatchLimits& limits) {
+  return Planner(requests, pages, disk_size, batch, limits).plan();
 }
 
 }  // namespace selvage::storage

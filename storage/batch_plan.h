@@ -72,10 +72,8 @@ struct BatchLimits {
 /// Plans one batch, and copies the edges of its WRITEs into `pages`.
 ///
 /// `requests`: in the order of arrival. `disk_size`: the file's size on disk, bytes; the server is
-/// its only writer, so what lies beyond is zero. `others`: other requests of the file are in
-/// flight, so that waiting is worth it. `batch`: this batch's number (EdgePage::used).
+/// its only writer, so what lies beyond is zero. `batch`: this batch's number (EdgePage::used).
 BatchPlan plan_batch(std::span<const BatchRequest> requests, cache::EdgePages& pages,
-                     std::uint64_t disk_size, bool others, std::uint64_t batch,
-                     const BatchLimits& limits = {});
+                     std::uint64_t disk_size, std::uint64_t batch, const BatchLimits& limits = {});
 
 }  // namespace selvage::storage

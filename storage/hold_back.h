@@ -38,8 +38,6 @@ HeldBack hold_back(std::span<const HoldCandidate> candidates, std::uint64_t wind
 class HoldCredit {
  public:
   static constexpr std::size_t limit = 64;  ///< WRITEs held in vain before it is given up.
-  explicit HoldCredit(std::size_t credit = limit) : credit_(credit) {}
-
   /// Before a batch: whether to hold back at all.
   bool next();
   /// After it.
@@ -51,7 +49,7 @@ class HoldCredit {
  private:
   static constexpr unsigned tries = 3;  // Batches in a row,
   static constexpr unsigned try_every = 16;
-  std::size_t credit_;
+  std::size_t credit_ = limit;
   unsigned batches_ = 0;  // Without credit.
 };
 

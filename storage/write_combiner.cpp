@@ -13,7 +13,7 @@ namespace selvage::storage {
 WriteCombiner::WriteCombiner(std::shared_ptr<CombinedFile> file, std::uint32_t page_size,
                              std::uint64_t disk_size, cache::EdgePageBudget& budget,
                              WriteVerifier& verifier, DataCounters& data_counters,
-                             CombinerCounters& counters, Limits limits)
+                             CombinerCounters& counters, WaitsLearned& waits, Limits limits)
     : file_(std::move(file)),
       verifier_(verifier),
       data_counters_(data_counters),
@@ -21,7 +21,9 @@ WriteCombiner::WriteCombiner(std::shared_ptr<CombinedFile> file, std::uint32_t p
       limits_(limits),
       pages_(page_size, budget),
       disk_size_(disk_size),
-      shown_size_(disk_size) {}
+      shown_size_(disk_size),
+      waits_learned_(waits),
+      waits_(waits.get()) {}
 
 WriteCombiner::~WriteCombiner() = default;
 
@@ -61,6 +63,7 @@ Awaitable<Result<WriteResult>> WriteCombiner::write(Worker& worker, std::uint64_
   request->data = data;
   request->stability = stability;
   request->write_through = write_through;
+  if (stability != Stability::unstable && !write_through) request->waits = &waits_.writes;
   const Result<> done = co_await submit(worker, request);
   if (done.has_error()) co_return done.error();
   WriteResult result;
@@ -78,6 +81,7 @@ Awaitable<Result<CommitResult>> WriteCombiner::commit(Worker& worker, std::uint6
   const bool to_end = length == 0 || length > ~std::uint64_t{0} - offset;
   request->length = to_end ? ~std::uint64_t{0} - offset : length;
   request->stability = Stability::file_sync;
+  request->waits = &waits_.commits;
   const Result<> done = co_await submit(worker, request);
   if (done.has_error()) co_return done.error();
   CommitResult result;

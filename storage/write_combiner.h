@@ -15,6 +15,7 @@
 #include "storage/filesystem.h"
 #include "storage/hold_back.h"
 #include "storage/suspended.h"
+#include "storage/wait_credit.h"
 #include "storage/write_verifier.h"
 
 #include <chrono>
@@ -67,17 +68,18 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
     unsigned most_holds = 4;       ///< Batches that a WRITE is held back from (hold_back.h).
     std::size_t most_flights = 2;  ///< Batches at once, inside the file,
     std::size_t least_flight = 8;  ///< of so many WRITEs or more, if there is more than one.
-    /// A stable WRITE or COMMIT waits one batch for the neighbours of partial pages; a WRITE this
-    /// long where they mostly come.
-    std::chrono::milliseconds longest_wait{50};
-    unsigned most_waits = 1000;      ///< The same in batches.
+    /// How long stable WRITEs and COMMITs wait for the neighbours of partial pages in all (in
+    /// between nothing may come for long: wait_credit.h),
+    std::chrono::milliseconds longest_wait{200};
+    unsigned most_waits = 1000;      ///< and in batches.
     std::size_t clean_pages = 1024;  ///< Kept by an idle file for the neighbours of what it wrote.
   };
 
-  /// `verifier`, `counters` and `budget` must outlive it. `disk_size`: bytes.
+  /// `verifier`, `counters`, `budget` and `waits` must outlive it. `disk_size`: bytes.
   WriteCombiner(std::shared_ptr<CombinedFile> file, std::uint32_t page_size,
                 std::uint64_t disk_size, cache::EdgePageBudget& budget, WriteVerifier& verifier,
-                DataCounters& data_counters, CombinerCounters& counters, Limits limits);
+                DataCounters& data_counters, CombinerCounters& counters, WaitsLearned& waits,
+                Limits limits);
   ~WriteCombiner();
 
   /// `data` stays valid until this returns and is aligned for O_DIRECT wherever a page of the file
@@ -129,6 +131,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   struct Batch;
   class Leader;
   using Requests = std::vector<std::shared_ptr<Request>>;
+  using Clock = std::chrono::steady_clock;
 
   Awaitable<Result<>> submit(Worker& worker, std::shared_ptr<Request> request);
   Awaitable<> lead(Worker& worker);
@@ -154,7 +157,7 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   Awaitable<> read_missing(Worker& worker, Batch& batch);
   Awaitable<> write_runs(Worker& worker, Batch& batch, std::span<const BatchRun> runs);
   Awaitable<> write_tails(Worker& worker, Batch& batch);
-  bool may_wait_on(const Request& request) const;
+  bool may_wait_on(const Request& request, Clock::time_point now) const;
   void note_waits(const Batch& batch);
   void settle(Batch& batch);
   Awaitable<> answer(Worker& worker, Batch& batch);
@@ -184,7 +187,9 @@ class WriteCombiner : public std::enable_shared_from_this<WriteCombiner> {
   bool landed_ = false;                           // One has ended, unseen by the leader.
   std::shared_ptr<Suspended> waits_for_landing_;  // The leader.
   HoldCredit hold_credit_;
-  HoldCredit wait_credit_{0};     // Earned by waits of one batch.
+  Clock::time_point arrived_;  // The last request that was new,
+  WaitsLearned& waits_learned_;
+  WaitsLearned::Credits waits_;
   std::size_t expected_ = 0;      // Requests that wait and those just answered: those in flight.
   int expect_turns_ = 0;          // Turns that may bring nothing before the next batch starts.
   std::uint64_t last_bytes_ = 0;  // Of the WRITEs of the last batch.

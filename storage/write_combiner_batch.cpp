@@ -19,9 +19,17 @@ Awaitable<> WriteCombiner::run_batch(Worker& worker, Requests requests) {
 
 void WriteCombiner::plan(Batch& batch) {
   counters_.batches.add();
+  const auto now = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    const bool others = batch.requests.size() > 1 || !queue_.empty() || wait_credit_.left();
+    if (batch.requests.size() > 1 || !queue_.empty()) {
+      waits_.writes.next();
+      waits_.commits.next();
+    }
+    const auto is_new = [](const auto& request) { return request->waited == 0; };
+    const bool arrivals = std::ranges::any_of(batch.requests, is_new);
+    batch.planned = now;
+    batch.quiet_since = arrivals ? std::exchange(arrived_, now) : arrived_;
     batch.number = ++batch_number_;
     std::vector<BatchRequest> wanted;
     wanted.reserve(batch.requests.size());
@@ -30,11 +38,11 @@ void WriteCombiner::plan(Batch& batch) {
       one.offset = request->offset;
       one.length = request->length;
       const bool first = request->waited == 0;
-      one.may_wait = first || may_wait_on(*request);
       if (first) {
         request->batch = batch_number_;
-        request->waits_since = std::chrono::steady_clock::now();
+        request->waits_since = now;
       }
+      one.may_wait = may_wait_on(*request, now);
       one.stable = request->wants_sync() || request->write_through;
       if (request->kind == Request::Kind::write) {
         if (first) {
@@ -50,17 +58,17 @@ void WriteCombiner::plan(Batch& batch) {
         const bool commit = request->kind == Request::Kind::commit;
         one.kind = BatchRequest::Kind::flush;
         one.before = std::min(request->before, commit ? request->batch : batch_number_);
-        one.may_wait = one.may_wait && commit;
       }
+      request->gave_up = !first && !one.may_wait;
       wanted.push_back(one);
     }
-    batch.plan = plan_batch(wanted, pages_, disk_size_, others, batch_number_);
+    batch.plan = plan_batch(wanted, pages_, disk_size_, batch_number_);
   }
-  Requests now;
+  Requests going;
   for (std::size_t i = 0; i < batch.requests.size(); ++i) {
-    (batch.plan.waits[i] ? batch.waiting : now).push_back(batch.requests[i]);
+    (batch.plan.waits[i] ? batch.waiting : going).push_back(batch.requests[i]);
   }
-  batch.requests = std::move(now);
+  batch.requests = std::move(going);
   note_waits(batch);
   counters_.waits.add(batch.waiting.size());
   counters_.runs.add(batch.plan.runs.size() + batch.plan.padded.size());
@@ -94,30 +102,33 @@ Awaitable<> WriteCombiner::carry_out(Worker& worker, Batch& batch) {
   co_await answer(worker, batch);
 }
 
-// A stable WRITE whose neighbours mostly come. Not a COMMIT: it is for all pages of its range, and
-// of those some are always in play.
-bool WriteCombiner::may_wait_on(const Request& request) const {
-  return request.kind == Request::Kind::write && wait_credit_.left() &&
-         request.waited < limits_.most_waits &&
-         std::chrono::steady_clock::now() - request.waits_since < limits_.longest_wait;
+bool WriteCombiner::may_wait_on(const Request& request, Clock::time_point now) const {
+  return request.waits != nullptr && request.waited < limits_.most_waits &&
+         now - request.waits_since < limits_.longest_wait &&
+         now - arrived_ < request.waits->longest_quiet();
 }
 
-// Whether those that have waited did so for something.
+// Whether those that have waited did so for something. A WRITE may have got its answer without its
+// neighbour, as others had the page written; a COMMIT is for pages of others anyway.
 void WriteCombiner::note_waits(const Batch& batch) {
-  constexpr std::size_t cost = 4;  // A wait in vain is a long one.
-  HeldBack waits;
+  bool write_in_vain = false;
+  bool commit_in_vain = false;
   for (const auto& request : batch.requests) {
-    if (request->waited == 0 || request->kind != Request::Kind::write) continue;
-    const bool partial = std::ranges::any_of(batch.plan.partial, [&](const cache::EdgePage* page) {
+    if (request->waited == 0) continue;
+    const bool write = request->kind == Request::Kind::write;
+    const auto is_of = [&](const cache::EdgePage* page) {
       return page->offset < request->end() && request->offset < page->offset + page->size;
-    });
-    if (partial) {
-      waits.in_vain += cost;
+    };
+    const bool partial = write && std::ranges::any_of(batch.plan.partial, is_of);
+    if (partial || request->gave_up) {
+      (write ? write_in_vain : commit_in_vain) = true;
     } else {
-      ++waits.filled;
+      request->waits->filled(batch.planned - std::max(request->waits_since, batch.quiet_since));
     }
   }
-  wait_credit_.note(waits);
+  if (write_in_vain) waits_.writes.in_vain();
+  if (commit_in_vain) waits_.commits.in_vain();
+  if (write_in_vain || commit_in_vain) waits_learned_.set(waits_);
 }
 
 // A page that cannot be read stays as it is; who needs it written gets the error.

@@ -88,10 +88,10 @@ bool WriteCombiner::only_behind_gaps() {
   return neighbours;
 }
 
-// There is nothing to do but for WRITEs that wait for neighbours, who mostly come. Mutex held.
+// There is nothing to do but for requests that wait for neighbours, who mostly come. Mutex held.
 bool WriteCombiner::carried_alone() const {
-  const auto is_write = [](const auto& request) { return request->kind == Request::Kind::write; };
-  return queue_.empty() && wait_credit_.left() && std::ranges::any_of(carried_, is_write);
+  const auto waits = [&](const auto& request) { return request->waits->left(); };
+  return queue_.empty() && std::ranges::any_of(carried_, waits);
 }
 
 // Nothing of its first page is missing. Mutex held.

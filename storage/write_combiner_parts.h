@@ -29,10 +29,12 @@ struct WriteCombiner::Request final : Suspended {
   bool retires = false;                      // The combiner ends with it,
   bool discard = false;                      // and what it holds is of no use any more.
 
-  unsigned waited = 0;  // Batches that it was in and that did not write its partial pages,
-  std::chrono::steady_clock::time_point waits_since;  // the first of them.
-  unsigned held = 0;                                  // Batches that it was held back from.
-  std::uint64_t batch = 0;                            // The first it was in.
+  WaitCredit* waits = nullptr;  // Of those that may wait for the neighbours of partial pages.
+  unsigned waited = 0;          // Batches that it was in and that did not write its partial pages,
+  Clock::time_point waits_since;  // the first of them.
+  bool gave_up = false;           // Its time to wait was over.
+  unsigned held = 0;              // Batches that it was held back from.
+  std::uint64_t batch = 0;        // The first it was in.
   // The answer.
   ErrorCode error;
   std::uint64_t verifier = 0;
@@ -48,6 +50,8 @@ struct WriteCombiner::Batch {
   Requests requests;
   Requests waiting;
   std::uint64_t number = 0;
+  Clock::time_point planned;
+  Clock::time_point quiet_since;  // Until then nothing new had come.
   BatchPlan plan;
   std::vector<Failure> failures;
   std::uint64_t written_end = 0;  // What the writes that succeeded made the size at least.

@@ -8,6 +8,7 @@
 #include "storage/local/export_options.h"
 #include "storage/local/kernel_locks.h"
 #include "storage/local/object.h"
+#include "storage/wait_credit.h"
 #include "storage/worker.h"
 #include "storage/write_verifier.h"
 
@@ -46,6 +47,7 @@ struct DataContext {
   WriteVerifier verifier;
   cache::BoundaryTracker tracker;
   cache::EdgePageBudget edge_budget;
+  WaitsLearned waits_learned;
   KernelLocks locks;
   Worker& background;                           ///< Runs what no request waits for.
   std::atomic<std::uint64_t> next_file_key{1};  ///< Names open files to the tracker.

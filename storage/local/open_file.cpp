@@ -197,7 +197,7 @@ void OpenFile::opened(OpenFor use, Result<Opened> result) {
         combiner_ = std::make_shared<WriteCombiner>(
             assembled_, boundary_page_size(descriptors_->alignment), assembled_->size_at_open(),
             context_.edge_budget, context_.verifier, context_.counters, context_.counters.combiner,
-            WriteCombiner::Limits{});
+            context_.waits_learned, WriteCombiner::Limits{});
       }
     }
   }

@@ -28,7 +28,7 @@ TEST(BatchPlan, APaddedPageWaitsForTheSize) {
   cache::EdgePages pages(plan_page_size, budget);
   const std::vector<BatchRequest> requests{stable_write(130, 10, memory.data()),
                                            stable_write(256, 256, memory.data())};
-  const BatchPlan plan = plan_batch(requests, pages, 100, false, 1);
+  const BatchPlan plan = plan_batch(requests, pages, 100, 1);
   ASSERT_EQ(plan.runs.size(), 1U);
   EXPECT_EQ(plan.runs[0].offset, 256U);
   EXPECT_EQ(plan.runs[0].length, 256U);
@@ -45,13 +45,37 @@ TEST(BatchPlan, TheLastPageIsNotPadded) {
   cache::EdgePageBudget budget(1 << 20);
   cache::EdgePages pages(plan_page_size, budget);
   const std::vector<BatchRequest> requests{stable_write(0, 200, memory.data())};
-  const BatchPlan plan = plan_batch(requests, pages, 0, false, 1);
+  const BatchPlan plan = plan_batch(requests, pages, 0, 1);
   ASSERT_EQ(plan.runs.size(), 1U);
   EXPECT_EQ(plan.runs[0].length, 192U);
   EXPECT_TRUE(plan.padded.empty());
   ASSERT_EQ(plan.tails.size(), 1U);
   EXPECT_EQ(plan.tails[0].offset, 192U);
   EXPECT_EQ(plan.tails[0].data.size(), 8U);
+}
+
+// A COMMIT waits for pages with neighbours; but who continues the file may never come.
+TEST(BatchPlan, ACommitThatWaitsHasTheLastPageWritten) {
+  alignas(plan_page_size) const std::array<std::byte, 512> memory{};
+  cache::EdgePageBudget budget(1 << 20);
+  cache::EdgePages pages(plan_page_size, budget);
+  std::vector<BatchRequest> requests{stable_write(0, 100, memory.data()),
+                                     stable_write(140, 60, memory.data())};
+  for (BatchRequest& request : requests) request.stable = false;
+  plan_batch(requests, pages, 0, 1);  // Pages of 100 to 140, and from 192, are partial.
+
+  BatchRequest commit;
+  commit.kind = BatchRequest::Kind::flush;
+  commit.length = ~std::uint64_t{0};
+  commit.before = 2;
+  commit.stable = commit.may_wait = true;
+  const BatchPlan plan = plan_batch({&commit, 1}, pages, 192, 2);
+  ASSERT_EQ(plan.partial.size(), 1U);
+  EXPECT_EQ(plan.partial[0]->offset, 192U);
+  ASSERT_EQ(plan.tails.size(), 1U);
+  EXPECT_EQ(plan.tails[0].data.size(), 8U);
+  EXPECT_TRUE(plan.reads.empty());
+  EXPECT_TRUE(plan.waits[0]) << "the other pages' neighbours are due";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <random>
@@ -27,7 +28,7 @@ class WriteCombinerFlightsTest : public ::testing::Test {
     limits.least_flight = 2;
     combiner_ = std::make_shared<WriteCombiner>(
         std::shared_ptr<CombinedFile>(std::shared_ptr<void>(), &file_), page_size, size, budget_,
-        verifier_, data_counters_, counters_, limits);
+        verifier_, data_counters_, counters_, waits_learned_, limits);
   }
 
   /// Record `number`, filled with that; returns its place in answered_.
@@ -83,6 +84,7 @@ class WriteCombinerFlightsTest : public ::testing::Test {
   CombinerCounters counters_;
   WriteVerifier verifier_{data_counters_};
   cache::EdgePageBudget budget_{1 << 20};
+  WaitsLearned waits_learned_;
   SimulatedFile file_{random_, 0};
   std::shared_ptr<WriteCombiner> combiner_;
   std::vector<bool> answered_;
@@ -163,6 +165,65 @@ TEST_F(WriteCombinerFlightsTest, StableWritesShareOneBatchAndItsSync) {
   // Its own, and one more for those that waited for a neighbour of their last page.
   EXPECT_LE(file_.syncs - syncs, 2);
   for (const unsigned number : {1U, 2U, 3U, 4U}) EXPECT_TRUE(holds(number)) << number;
+}
+
+// Waits whose length no clock decides; `filled` times they have been worth it.
+WaitsLearned::Credits waits_learned(std::size_t filled) {
+  WaitCredit::Levels forever;
+  forever.fill(std::chrono::hours(1));
+  WaitsLearned::Credits credits{WaitCredit(forever), WaitCredit(forever)};
+  for (std::size_t i = 0; i < filled; ++i) {
+    credits.writes.filled({});
+    credits.commits.filled({});
+  }
+  return credits;
+}
+
+TEST_F(WriteCombinerFlightsTest, ALoneStableWriteDoesNotWait) {
+  open(20 * record);
+  send(10, Stability::file_sync);
+  complete_all();
+  EXPECT_EQ(answered(), 1);
+  EXPECT_EQ(counters_.waits.get(), 0U);
+}
+
+TEST_F(WriteCombinerFlightsTest, AStableWriteWaitsForTheNeighbourWhoFillsItsPages) {
+  waits_learned_.set(waits_learned(WaitCredit::most));
+  open(20 * record);
+  send(10, Stability::file_sync);
+  ASSERT_EQ(file_.pending.size(), 1U);  // Its middle.
+  send(9);
+  send(11);
+  complete_all();
+  EXPECT_EQ(answered(), 3);
+  EXPECT_EQ(counters_.waits.get(), 1U);
+  EXPECT_EQ(counters_.pages_read.get(), 0U);
+  EXPECT_TRUE(holds(10));
+}
+
+TEST_F(WriteCombinerFlightsTest, AWaitAfterWhichThePageIsWrittenPartialWasInVain) {
+  waits_learned_.set(waits_learned(WaitCredit::cost));
+  open(20 * record);
+  auto flush = [this]() -> Awaitable<> {
+    const auto done = co_await combiner_->write_out(worker_, false);
+    EXPECT_TRUE(done.has_value());
+  };
+  // Two for each of the levels that others in flight have opened, one for what was learned.
+  unsigned round = 0;
+  for (const unsigned number : {3U, 5U, 8U, 10U, 17U}) {  // Each has a whole page and two edges.
+    ++round;
+    EXPECT_TRUE(waits_learned_.get().writes.left());
+    send(number, Stability::file_sync);
+    ASSERT_EQ(file_.pending.size(), 1U);
+    boost::asio::co_spawn(context_, flush, [](std::exception_ptr error) { EXPECT_FALSE(error); });
+    turn();
+    complete_all();
+    EXPECT_EQ(answered(), round);
+    EXPECT_EQ(counters_.waits.get(), round);
+    EXPECT_EQ(counters_.pages_read.get(), 2 * round);
+  }
+  EXPECT_FALSE(waits_learned_.get().writes.left());
+  EXPECT_TRUE(waits_learned_.get().commits.left()) << "it was no COMMIT that waited";
 }
 
 }  // namespace

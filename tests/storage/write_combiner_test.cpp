@@ -114,11 +114,17 @@ class Simulation {
     limits.most_holds = random_() % 4;
     limits.most_flights = 1 + random_() % 3;
     limits.least_flight = 1 + random_() % 3;
+    WaitCredit::Levels forever;  // No clock decides.
+    forever.fill(std::chrono::hours(1));
     limits.longest_wait = std::chrono::hours(1);
+    WaitsLearned::Credits credits{WaitCredit(forever), WaitCredit(forever)};
+    for (auto n = random_() % WaitCredit::most; n > 0; --n) credits.writes.filled({});
+    for (auto n = random_() % WaitCredit::most; n > 0; --n) credits.commits.filled({});
+    waits_learned_.set(credits);
     limits.most_waits = 1 + random_() % 4;
     combiner_ = std::make_shared<WriteCombiner>(
         std::shared_ptr<CombinedFile>(std::shared_ptr<void>(), &file_), page_size,
-        file_.bytes.size(), budget_, verifier_, data_counters_, counters_, limits);
+        file_.bytes.size(), budget_, verifier_, data_counters_, counters_, waits_learned_, limits);
   }
 
   void run(bool crash) {
@@ -329,6 +335,7 @@ class Simulation {
   CombinerCounters counters_;
   WriteVerifier verifier_;
   cache::EdgePageBudget budget_;
+  WaitsLearned waits_learned_;
   SimulatedFile file_;
   std::shared_ptr<WriteCombiner> combiner_;
   History history_;
