@@ -111,11 +111,9 @@ std::optional<std::string> apply_one(std::string_view option, ExportsOptions& to
   };
   for (const Flag& flag : flags) {
     if (option != flag.name) continue;
-    if (!to.flavours_given) {
-      to.common.*flag.member = flag.value;
-    } else if (to.for_sys) {
-      (*to.sys).*flag.member = flag.value;
-    }
+    // As nfs-utils: what is said of one flavour holds for those as well that are named later.
+    to.common.*flag.member = flag.value;
+    if (to.sys && to.for_sys) (*to.sys).*flag.member = flag.value;
     return std::nullopt;
   }
   if (std::ranges::find(silent, option) != silent.end()) return std::nullopt;

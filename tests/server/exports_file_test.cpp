@@ -59,7 +59,7 @@ TEST_P(ExportsFile, IsReadAsNfsUtilsReadsIt) {
   EXPECT_THAT(listed.notices, SizeIs(GetParam().notices)) << GetParam().text;
 }
 
-// What exportfs(8) of nfs-utils 2.6.2 makes of the same texts (its etab) was compared by hand.
+// tests/service/test_exportfs compares with exportfs(8) of nfs-utils.
 INSTANTIATE_TEST_SUITE_P(
     Table, ExportsFile,
     ::testing::Values(
@@ -117,11 +117,12 @@ INSTANTIATE_TEST_SUITE_P(
         Reading{"/a#b @x#y(rw)", {"/a#b: @x#y rw"}, 0},
         // One path on several lines; the first entry of a client counts.
         Reading{"/a @x(rw)\n/b @x()\n/a @y()\n/a @x(ro)", {"/a: @x rw; @y ro", "/b: @x ro"}, 1},
-        // Flavours: what stands behind a sec= is about its flavours alone.
+        // Flavours: what stands behind a sec= is about its flavours, and those named later.
         Reading{"/a @x(sec=krb5:sys,rw)", {"/a: @x rw"}, 1},
         Reading{"/a @x(rw,sec=krb5,ro,sec=sys,no_root_squash,sec=none,ro)",
-                {"/a: @x rw no_root_squash"},
+                {"/a: @x ro no_root_squash"},
                 1},
+        Reading{"/a @x(sec=krb5,rw,no_root_squash,sec=sys,ro)", {"/a: @x ro no_root_squash"}, 1},
         Reading{"/a @x(sec=none:sys,rw) @y(sec=krb5:none:sys,rw)", {"/a: @x rw; @y rw"}, 1},
         // Of several policies for TLS a client may choose that of none.
         Reading{"/a @x(rw,xprtsec=none)", {"/a: @x rw"}, 0},
