@@ -31,6 +31,15 @@ void print(FILE* to, const std::string& text) {
   std::fflush(to);
 }
 
+/// What quotes a file says nothing to the terminal.
+void complain(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
+  }
+  print(stderr, text + "\n");
+}
+
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -146,16 +155,16 @@ int run(std::span<const char* const> arguments) {
   const auto config = load();
   const bool check = options->action == Action::check;
   if (!config) {
-    print(stderr, config.error().message + "\n");
+    complain(config.error().message);
     const bool command_line = config.error().message.starts_with("--");
     return command_line && !check ? exit_usage : exit_failure;
   }
   if (check) {
     if (const auto refused = check_start(*config)) {
-      print(stderr, refused->message + "\n");
+      complain(refused->message);
       return exit_failure;
     }
-    for (const std::string& notice : config->notices) print(stderr, notice + "\n");
+    for (const std::string& notice : config->notices) complain(notice);
     print(stdout, "OK\n");
     return EXIT_SUCCESS;
   }

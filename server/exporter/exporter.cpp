@@ -59,9 +59,10 @@ Exporter::~Exporter() {
 Parsed<std::unique_ptr<Exporter>> Exporter::start(const boost::asio::ip::tcp::endpoint& address,
                                                   const Insight& insight) {
   const std::string where = to_text(address);
-  // Everything else of the web server is off: no files, no scripts.
-  std::vector<std::string> options{"listening_ports",    where,  "num_threads",       "2",
-                                   "request_timeout_ms", "5000", "enable_keep_alive", "no"};
+  // Everything else of the web server is off: no files, no scripts. Those who ask by halves, or do
+  // not read, hold a thread until the timeout: enough threads that a scrape does not wait for long.
+  std::vector<std::string> options{"listening_ports",    where,  "num_threads",       "8",
+                                   "request_timeout_ms", "2000", "enable_keep_alive", "no"};
   try {
     auto impl = std::make_unique<Impl>(std::move(options), insight);
     return std::unique_ptr<Exporter>(new Exporter(std::move(impl), address.address()));

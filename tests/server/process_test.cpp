@@ -56,6 +56,15 @@ TEST_F(ProcessTest, CheckSaysOkOrWhereItIsWrong) {
   EXPECT_EQ(missing.output(), gone + ":2: /nonexistent: No such file or directory\n");
 }
 
+TEST_F(ProcessTest, WhatAFileSaysDoesNotSteerTheTerminal) {
+  const auto bad = write_file(scratch_ / "bad", "export { path: '" + exported() +
+                                                    R"(' clients: 'a\033[31m' })"
+                                                    "\n");
+  Process wrong({"--check", "--config", bad});
+  EXPECT_EQ(wrong.wait(), 1);
+  EXPECT_EQ(wrong.output(), bad + ":1: clients: 'a?[31m' cannot be a client\n");
+}
+
 TEST_F(ProcessTest, CheckRefusesWhatAStartWould) {
   const auto conf = write_file(
       scratch_ / "conf", "export { path: '" + exported() + "' }\ncontrol_group: 'no such group'\n");
