@@ -24,10 +24,11 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class Server:
-    """One selvaged on a free port of 127.0.0.1. `exports` are the values of --export."""
+    """One selvaged on a free port of 127.0.0.1. `exports` are the values of --export; `listening` a
+    socket to hand over, as systemd would."""
 
     def __init__(self, *exports, state=None, log=None, args=(), port=0,
-                 listen="127.0.0.1"):
+                 listen="127.0.0.1", listening=None):
         self.own_state = None if state else tempfile.mkdtemp(prefix="selvage-state.")
         self.state = state or self.own_state
         command = [os.path.join(BUILD, "server", "selvaged"), "--listen", listen,
@@ -38,7 +39,15 @@ class Server:
         self.log = log or os.path.join(self.state, "log")
         with open(self.log, "ab") as out:
             self.log_start = out.tell()  # A server before this one may have written to it.
-            self.process = subprocess.Popen(command + list(args), stdout=out, stderr=out)
+            command += args
+            if not listening:
+                self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            else:
+                # What is handed over starts at descriptor 3.
+                self.process = subprocess.Popen(
+                    ["bash", "-c", 'exec 3<&$0; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"',
+                     str(listening.fileno()), *command], stdout=out, stderr=out,
+                    pass_fds=(listening.fileno(),))
         self.port = self._port()
 
     def _port(self):
