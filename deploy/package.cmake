@@ -40,7 +40,8 @@ install(FILES ${sections5} DESTINATION share/man/man5)
 install(FILES ${deploy}/selvage.conf.example ${CMAKE_SOURCE_DIR}/LICENSE
         DESTINATION share/doc/selvage)
 install(FILES ${deploy}/completion/selvagectl DESTINATION share/bash-completion/completions)
-install(FILES ${deploy}/grafana/selvage.json DESTINATION share/selvage/grafana)
+install(FILES ${deploy}/grafana/selvage.json ${deploy}/grafana/prometheus.yml
+        DESTINATION share/selvage/grafana)
 install(PROGRAMS ${scripts} DESTINATION share/selvage/bpftrace)
 # Of a package alone: `cmake --install` touches nothing outside of its prefix.
 install(FILES ${deploy}/selvage.conf.example RENAME selvage.conf DESTINATION /etc/selvage
