@@ -42,16 +42,32 @@ struct LookupResult {
   Node node;
   Attributes directory;
 };
-using CreateResult = LookupResult;
+
+/// `directory_before` and the like: as the operation found the directory. Not atomic with the
+/// change.
+struct CreateResult {
+  Node node;
+  Attributes directory;
+  Attributes directory_before;
+  std::shared_ptr<void> hold;  ///< CreateRequest::hold
+};
+
+struct RemoveResult {
+  Attributes directory;
+  Attributes directory_before;
+};
 
 struct LinkResult {
   Attributes file;
   Attributes directory;
+  Attributes directory_before;
 };
 
 struct RenameResult {
   Attributes from;
   Attributes to;
+  Attributes from_before;
+  Attributes to_before;
 };
 
 struct ReadlinkResult {
@@ -70,6 +86,8 @@ struct CreateRequest {
   CreateMode mode = CreateMode::unchecked;
   SetAttributes attributes;    ///< Not with exclusive.
   std::uint64_t verifier = 0;  ///< With exclusive: all 64 bits are kept with the file.
+  /// Not with exclusive: a file that the call makes is held at once, as by FileSystem::hold().
+  bool hold = false;
 };
 
 struct MknodRequest {
@@ -204,11 +222,11 @@ class FileSystem {
                                                   SetAttributes attributes) = 0;
   virtual Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory, std::string name,
                                                 MknodRequest request) = 0;
-  /// Returns the directory's attributes afterwards. remove: anything but a directory.
-  virtual Awaitable<Result<Attributes>> remove(Caller caller, ObjectId directory,
-                                               std::string name) = 0;
-  virtual Awaitable<Result<Attributes>> rmdir(Caller caller, ObjectId directory,
-                                              std::string name) = 0;
+  /// remove: anything but a directory.
+  virtual Awaitable<Result<RemoveResult>> remove(Caller caller, ObjectId directory,
+                                                 std::string name) = 0;
+  virtual Awaitable<Result<RemoveResult>> rmdir(Caller caller, ObjectId directory,
+                                                std::string name) = 0;
   virtual Awaitable<Result<RenameResult>> rename(Caller caller, ObjectId from,
                                                  std::string from_name, ObjectId to,
                                                  std::string to_name) = 0;
@@ -234,9 +252,9 @@ class FileSystem {
   /// Keeps a regular file usable by its ObjectId, though it may lose its last link (nlink is 0
   /// then), for as long as the returned object lives (NFSv4 OPEN). Once the last one of a file
   /// without links is gone, the file is ESTALE and its space becomes free. May be released on any
-  /// thread, which does not block, and after close(). Costs a descriptor per file held; the caller
-  /// bounds how many there are. EISDIR, EINVAL (neither regular file nor directory), ESTALE,
-  /// EMFILE.
+  /// thread, which costs it a statx(2) and a close(2), and after close(). Costs a descriptor per
+  /// file held; the caller bounds how many there are. EISDIR, EINVAL (neither regular file nor
+  /// directory), ESTALE, EMFILE.
   virtual Awaitable<Result<std::shared_ptr<void>>> hold(Caller caller, ObjectId file) = 0;
 
   /// RFC 7862 15.1: [offset, offset + length) has room on the device; the file grows if it ends

@@ -90,8 +90,20 @@ class ThreadIdentity {
     return (server_.effective & needed) == needed;
   }
 
+  // For the server's own user there is little to do: most calls of a client's root.
+  bool is(uid_t uid, gid_t gid) const { return at_home_ && uid == 0 && uid_ == 0 && gid == gid_; }
+
+  bool set_groups(const std::vector<gid_t>& groups) {
+    if (groups_ && *groups_ == groups) return true;
+    groups_.reset();
+    if (::syscall(SYS_setgroups, groups.size(), groups.data()) != 0) return false;
+    groups_ = groups;
+    return true;
+  }
+
   // Groups and gid first: with the uid go the rights to change them in some configurations.
   bool enter(uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
+    at_home_ = false;
     if (!set_groups(groups) || !set_fsgid(gid) || !set_fsuid(uid)) return false;
     return set_capabilities(uid == 0 ? server_ : reduced());
   }
@@ -103,9 +115,11 @@ class ThreadIdentity {
       std::fputs("selvage: cannot return to the server's identity\n", stderr);
       std::abort();
     }
+    at_home_ = true;
   }
 
   void enter_data(bool for_good) {
+    at_home_ = false;
     if (can_switch()) {
       set_groups({});
       set_fsgid(data_gid);
@@ -132,18 +146,11 @@ class ThreadIdentity {
     return set;
   }
 
-  bool set_groups(const std::vector<gid_t>& groups) {
-    if (groups_ && *groups_ == groups) return true;
-    groups_.reset();
-    if (::syscall(SYS_setgroups, groups.size(), groups.data()) != 0) return false;
-    groups_ = groups;
-    return true;
-  }
-
   uid_t uid_;
   gid_t gid_;
   Capabilities server_;
   std::optional<std::vector<gid_t>> groups_;  // As last set; empty optional: not known.
+  bool at_home_ = true;                       // The server's ids and capabilities are in force.
 };
 
 }  // namespace
@@ -155,6 +162,10 @@ ScopedIdentity::ScopedIdentity(const Credentials& credentials) {
   };
   if (!thread.can_switch()) {
     if (thread.is_root()) refuse();
+    return;
+  }
+  if (thread.is(credentials.uid, credentials.gid)) {
+    if (!thread.set_groups(credentials.groups)) refuse();
     return;
   }
   if (!thread.enter(credentials.uid, credentials.gid, credentials.groups)) {

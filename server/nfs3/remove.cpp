@@ -6,15 +6,15 @@
 namespace selvage::server::nfs3 {
 namespace {
 
-Awaitable<Result<storage::Attributes>> checked_remove(const Target& target, storage::Caller caller,
-                                                      std::string name) {
+Awaitable<Result<storage::RemoveResult>> checked_remove(const Target& target,
+                                                        storage::Caller caller, std::string name) {
   if (const auto writable = check_writable(target); !writable) co_return writable.error();
   if (const auto good = check_real_name(name); !good) co_return good.error();
   co_return co_await target.filesystem().remove(caller, target.object, std::move(name));
 }
 
-Awaitable<Result<storage::Attributes>> checked_rmdir(const Target& target, storage::Caller caller,
-                                                     std::string name) {
+Awaitable<Result<storage::RemoveResult>> checked_rmdir(const Target& target, storage::Caller caller,
+                                                       std::string name) {
   if (const auto writable = check_writable(target); !writable) co_return writable.error();
   // RFC 1813, 3.3.13 tells the two apart: "." is NFS3ERR_INVAL, ".." NFS3ERR_EXIST.
   if (name == "..") co_return storage::errno_code(EEXIST);
@@ -64,7 +64,7 @@ Awaitable<Reply> remove(void* service, Call& call) {
     co_return answer(xdr::REMOVE3res(status_of(done.error()), fail));
   }
   xdr::REMOVE3resok ok;
-  ok.dir_wcc = target->wcc(*done);
+  ok.dir_wcc = target->wcc(done->directory);
   co_return answer(xdr::REMOVE3res(ok));
 }
 
@@ -81,7 +81,7 @@ Awaitable<Reply> rmdir(void* service, Call& call) {
     co_return answer(xdr::RMDIR3res(status_of(done.error()), fail));
   }
   xdr::RMDIR3resok ok;
-  ok.dir_wcc = target->wcc(*done);
+  ok.dir_wcc = target->wcc(done->directory);
   co_return answer(xdr::RMDIR3res(ok));
 }
 

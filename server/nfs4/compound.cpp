@@ -111,14 +111,8 @@ xdr::nfsstat4 Compound::check_writable() const {
   return writable ? xdr::NFS4_OK : xdr::NFS4ERR_ROFS;
 }
 
-Awaitable<xdr::changeid4> change_before(const Compound& compound, const Object& directory) {
-  const auto attributes =
-      co_await directory.filesystem().getattr(compound.caller(directory), directory.id);
-  co_return attributes ? change_of(*attributes) : xdr::changeid4{0};
-}
-
-xdr::change_info4 change_info(xdr::changeid4 before, const storage::Attributes& after) {
-  return {false, before, change_of(after)};
+xdr::change_info4 change_info(const storage::Attributes& before, const storage::Attributes& after) {
+  return {false, change_of(before), change_of(after)};
 }
 
 xdr::nfsstat4 check_component(const std::string& name, bool utf8) {

@@ -126,10 +126,8 @@ class Compound {
   }
 };
 
-/// The change attribute of a directory before an operation in it; 0 if it cannot be had.
-Awaitable<xdr::changeid4> change_before(const Compound& compound, const Object& directory);
-/// How it moved. Nothing in user space is atomic with the change.
-xdr::change_info4 change_info(xdr::changeid4 before, const storage::Attributes& after);
+/// How a directory's change attribute moved. Nothing in user space is atomic with the change.
+xdr::change_info4 change_info(const storage::Attributes& before, const storage::Attributes& after);
 
 /// A name as NFSv4 judges it: INVAL if empty, BADNAME with '/' or NUL, or for "." and "..",
 /// NAMETOOLONG; with `utf8` INVAL for what is not UTF-8.

@@ -3,6 +3,7 @@
 #include "server/nfs4/operations.h"
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace selvage::server::nfs4 {
@@ -26,7 +27,9 @@ const PathNode* child_node(const Compound& compound, const Object& object,
   return found == node->children.end() ? nullptr : found->second.get();
 }
 
-Awaitable<Outcome<Object>> look_up(Compound& compound, std::string name) {
+// `attributes`: of an object in the same export, the lookup's own.
+Awaitable<Outcome<Object>> look_up(Compound& compound, std::string name,
+                                   std::optional<storage::Attributes>& attributes) {
   const xdr::nfsstat4 good = check_component(name, compound.utf8());
   if (good != xdr::NFS4_OK) co_return good;
   const Object& directory = *compound.current;
@@ -43,6 +46,7 @@ Awaitable<Outcome<Object>> look_up(Compound& compound, std::string name) {
   if (!found) co_return status_of(found.error());
   // The kernel has judged the search; here another export begins.
   if (child != nullptr && child->served != nullptr) co_return compound.enter(*child);
+  attributes = found->node.attributes;
   co_return compound.in_export_of(directory, found->node.id);
 }
 
@@ -76,9 +80,11 @@ xdr::SECINFO4resok flavors() {
 }  // namespace
 
 Awaitable<xdr::STATUS4res> lookup(Compound& compound, xdr::LOOKUP4args args) {
-  auto found = co_await look_up(compound, std::move(args.objname.value));
+  std::optional<storage::Attributes> attributes;
+  auto found = co_await look_up(compound, std::move(args.objname.value), attributes);
   if (!found) co_return xdr::STATUS4res(found.status());
   compound.set_current(std::move(*found));
+  compound.known = attributes;
   co_return xdr::STATUS4res(xdr::NFS4_OK);
 }
 
@@ -101,7 +107,8 @@ Awaitable<xdr::READLINK4res> readlink(Compound& compound) {
 
 // RFC 8881, 2.6.3.1.1.8: the current filehandle is consumed; RFC 7530 says nothing of the kind.
 Awaitable<xdr::SECINFO4res> secinfo(Compound& compound, xdr::SECINFO4args args) {
-  const auto found = co_await look_up(compound, std::move(args.name.value));
+  std::optional<storage::Attributes> unused;
+  const auto found = co_await look_up(compound, std::move(args.name.value), unused);
   if (!found) co_return xdr::SECINFO4res(found.status());
   if (compound.minor != 0) compound.current.reset();
   co_return xdr::SECINFO4res(flavors());

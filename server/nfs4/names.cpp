@@ -52,8 +52,8 @@ Awaitable<Result<CreateResult>> make(const Compound& compound, const Object& dir
 }
 
 // A directory is removed by another system call than everything else.
-Awaitable<Result<storage::Attributes>> remove_name(const Compound& compound,
-                                                   const Object& directory, std::string name) {
+Awaitable<Result<storage::RemoveResult>> remove_name(const Compound& compound,
+                                                     const Object& directory, std::string name) {
   storage::FileSystem& filesystem = directory.filesystem();
   const storage::Caller caller = compound.caller(directory);
   auto removed = co_await filesystem.remove(caller, directory.id, name);
@@ -96,11 +96,10 @@ Awaitable<xdr::CREATE4res> create(Compound& compound, xdr::CREATE4args args) {
   xdr::nfsstat4 good = check_component(args.objname.value, compound.utf8());
   if (good == xdr::NFS4_OK) good = compound.check_writable();
   if (good != xdr::NFS4_OK) co_return xdr::CREATE4res(good);
-  const xdr::changeid4 before = co_await change_before(compound, directory);
   const auto made = co_await make(compound, directory, std::move(args), wanted->set);
   if (!made) co_return xdr::CREATE4res(status_of(made.error()));
   xdr::CREATE4resok ok;
-  ok.cinfo = change_info(before, made->directory);
+  ok.cinfo = change_info(made->directory_before, made->directory);
   ok.attrset = wanted->given.wire();
   compound.set_current(compound.in_export_of(directory, made->node.id));
   compound.known = made->node.attributes;
@@ -112,11 +111,10 @@ Awaitable<xdr::REMOVE4res> remove(Compound& compound, xdr::REMOVE4args args) {
   xdr::nfsstat4 good = check_component(args.target.value, compound.utf8());
   if (good == xdr::NFS4_OK) good = compound.check_writable();
   if (good != xdr::NFS4_OK) co_return xdr::REMOVE4res(good);
-  const xdr::changeid4 before = co_await change_before(compound, directory);
-  const auto after = co_await remove_name(compound, directory, std::move(args.target.value));
-  if (!after) co_return xdr::REMOVE4res(status_of(after.error()));
-  compound.known = *after;
-  co_return xdr::REMOVE4res(change_info(before, *after));
+  const auto done = co_await remove_name(compound, directory, std::move(args.target.value));
+  if (!done) co_return xdr::REMOVE4res(status_of(done.error()));
+  compound.known = done->directory;
+  co_return xdr::REMOVE4res(change_info(done->directory_before, done->directory));
 }
 
 Awaitable<xdr::RENAME4res> rename(Compound& compound, xdr::RENAME4args args) {
@@ -127,8 +125,6 @@ Awaitable<xdr::RENAME4res> rename(Compound& compound, xdr::RENAME4args args) {
   if (good == xdr::NFS4_OK) good = check_same_export(from, to);
   if (good == xdr::NFS4_OK) good = compound.check_writable();
   if (good != xdr::NFS4_OK) co_return xdr::RENAME4res(good);
-  const xdr::changeid4 before_from = co_await change_before(compound, from);
-  const xdr::changeid4 before_to = co_await change_before(compound, to);
   const auto done =
       co_await to.filesystem().rename(compound.caller(to), from.id, std::move(args.oldname.value),
                                       to.id, std::move(args.newname.value));
@@ -137,8 +133,8 @@ Awaitable<xdr::RENAME4res> rename(Compound& compound, xdr::RENAME4args args) {
     co_return xdr::RENAME4res(status);
   }
   xdr::RENAME4resok ok;
-  ok.source_cinfo = change_info(before_from, done->from);
-  ok.target_cinfo = change_info(before_to, done->to);
+  ok.source_cinfo = change_info(done->from_before, done->from);
+  ok.target_cinfo = change_info(done->to_before, done->to);
   compound.known = done->to;
   co_return xdr::RENAME4res(ok);
 }
@@ -152,12 +148,11 @@ Awaitable<xdr::LINK4res> link(Compound& compound, xdr::LINK4args args) {
   if (good != xdr::NFS4_OK) co_return xdr::LINK4res(good);
   const bool source_is_directory = co_await is_directory(compound, file);
   if (source_is_directory) co_return xdr::LINK4res(xdr::NFS4ERR_ISDIR);
-  const xdr::changeid4 before = co_await change_before(compound, directory);
   const auto done = co_await directory.filesystem().link(
       compound.caller(directory), file.id, directory.id, std::move(args.newname.value));
   if (!done) co_return xdr::LINK4res(status_of(done.error()));
   compound.known = done->directory;
-  co_return xdr::LINK4res(change_info(before, done->directory));
+  co_return xdr::LINK4res(change_info(done->directory_before, done->directory));
 }
 
 }  // namespace selvage::server::nfs4

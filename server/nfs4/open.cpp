@@ -42,7 +42,7 @@ xdr::open_delegation4 no_delegation(const Compound& compound, std::uint32_t shar
 
 // From the file that a claim names to a stateid.
 Awaitable<Outcome<state::OpenGrant>> grant(Compound& compound, const xdr::OPEN4args& args,
-                                           const OpenedFile& file) {
+                                           OpenedFile& file) {
   state::State& state = compound.service.state;
   state::OpenRequest request;
   request.caller = compound.on_behalf(args.owner.clientid);
@@ -56,6 +56,7 @@ Awaitable<Outcome<state::OpenGrant>> grant(Compound& compound, const xdr::OPEN4a
 
   std::shared_ptr<void> hold = state.hold(*ticket);
   const storage::Caller caller = compound.caller(file.object);
+  if (!hold) hold = std::move(file.hold);
   if (!hold) {
     auto held = co_await file.object.filesystem().hold(caller, file.object.id);
     if (!held) co_return status_of(held.error());
@@ -66,6 +67,7 @@ Awaitable<Outcome<state::OpenGrant>> grant(Compound& compound, const xdr::OPEN4a
     const auto set = co_await file.object.filesystem().setattr(caller, file.object.id, file.on_open,
                                                                std::nullopt);
     if (!set) co_return status_of(set.error());
+    file.attributes = *set;
   }
   const auto recorded = co_await write_records(compound);
   if (!recorded) co_return xdr::NFS4ERR_IO;
@@ -92,6 +94,7 @@ Awaitable<xdr::OPEN4res> open_in_turn(Compound& compound, xdr::OPEN4args args) {
   ok.delegation = no_delegation(compound, args.share_access);
   compound.set_current(file->object);
   compound.current_stateid = granted->stateid;
+  compound.known = file->attributes;
   co_return xdr::OPEN4res(std::move(ok));
 }
 

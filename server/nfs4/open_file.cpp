@@ -38,10 +38,10 @@ Awaitable<xdr::nfsstat4> check_file(const Compound& compound, const Object& obje
 }
 
 OpenedFile opened(const Compound& compound, const Object& directory, const storage::ObjectId& file,
-                  const storage::Attributes& directory_after, xdr::changeid4 before) {
+                  const storage::Attributes& before, const storage::Attributes& after) {
   OpenedFile result;
   result.object = compound.in_export_of(directory, file);
-  result.directory = change_info(before, directory_after);
+  result.directory = change_info(before, after);
   return result;
 }
 
@@ -51,7 +51,7 @@ Awaitable<Outcome<OpenedFile>> open_existing(Compound& compound, const Object& d
       co_await directory.filesystem().lookup(compound.caller(directory), directory.id, name);
   if (!found) co_return status_of(found.error());
   OpenedFile result =
-      opened(compound, directory, found->node.id, found->directory, change_of(found->directory));
+      opened(compound, directory, found->node.id, found->directory, found->directory);
   const xdr::nfsstat4 good =
       co_await check_file(compound, result.object, found->node.attributes.type, access);
   if (good != xdr::NFS4_OK) co_return good;
@@ -66,12 +66,15 @@ Awaitable<Outcome<OpenedFile>> create_unless_there(Compound& compound, const Obj
   storage::CreateRequest request;
   request.mode = storage::CreateMode::guarded;
   request.attributes = wanted.set;
-  const xdr::changeid4 before = co_await change_before(compound, directory);
+  request.hold = true;
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
     const auto made = co_await directory.filesystem().create(compound.caller(directory),
                                                              directory.id, name, request);
     if (made) {
-      OpenedFile result = opened(compound, directory, made->node.id, made->directory, before);
+      OpenedFile result =
+          opened(compound, directory, made->node.id, made->directory_before, made->directory);
+      result.attributes = made->node.attributes;
+      result.hold = made->hold;
       result.attributes_set = wanted.given;
       co_return result;
     }
@@ -96,11 +99,11 @@ Awaitable<Outcome<OpenedFile>> create_exclusive(Compound& compound, const Object
   storage::CreateRequest request;
   request.mode = storage::CreateMode::exclusive;
   request.verifier = from_verifier(verifier);
-  const xdr::changeid4 before = co_await change_before(compound, directory);
   const auto made = co_await directory.filesystem().create(compound.caller(directory), directory.id,
                                                            name, request);
   if (!made) co_return status_of(made.error());
-  OpenedFile result = opened(compound, directory, made->node.id, made->directory, before);
+  OpenedFile result =
+      opened(compound, directory, made->node.id, made->directory_before, made->directory);
   result.attributes_set = wanted.given;
   result.on_open = wanted.set;
   // They hold the verifier: the client sets them next (RFC 7530, 16.16.5).
@@ -167,7 +170,7 @@ Awaitable<Outcome<OpenedFile>> open_current(Compound& compound, const xdr::OPEN4
   }
   OpenedFile result;
   result.object = object;
-  result.directory = change_info(change_of(*attributes), *attributes);
+  result.directory = change_info(*attributes, *attributes);
   co_return result;
 }
 

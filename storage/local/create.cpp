@@ -1,6 +1,7 @@
 // CREATE, MKDIR, SYMLINK, MKNOD.
 #include "storage/durable_sync.h"
 #include "storage/local/exclusive_verifier.h"
+#include "storage/local/held_files.h"
 #include "storage/local/local_impl.h"
 
 #include <fcntl.h>
@@ -54,15 +55,19 @@ Result<Changed> set_initial(int path_fd, int data_fd, const Attributes& made,
   return Changed::yes;
 }
 
-/// The node just made, or found, and the directory as it is now.
-Result<CreateResult> describe(const ObjectOpener& opener, int path_fd, int dirfd) {
+/// The node just made, or found, whose attributes `attributes` are, and the directory as it is now.
+Result<CreateResult> describe(const ObjectOpener& opener, int path_fd,
+                              const Result<Attributes>& attributes, const OpenObject& directory) {
   const auto id = opener.id_of(path_fd, "");
   if (!id) return id.error();
-  const auto attributes = attributes_of(path_fd);
   if (!attributes) return attributes.error();
-  const auto directory = attributes_of(dirfd);
-  if (!directory) return directory.error();
-  return CreateResult{Node{*id, *attributes}, *directory};
+  const auto after = attributes_of(directory.fd.get());
+  if (!after) return after.error();
+  CreateResult result;
+  result.node = Node{*id, *attributes};
+  result.directory = *after;
+  result.directory_before = directory.attributes;
+  return result;
 }
 
 /// Finishes what a call has just made under `name`: attributes and result. On an error the name is
@@ -84,7 +89,7 @@ Result<Made> finish(const ObjectOpener& opener, OpenObject directory, const std:
     ::unlinkat(dirfd, name.c_str(), unlink_flags);
     return changed.error();
   }
-  auto result = describe(opener, path_fd, dirfd);
+  auto result = describe(opener, path_fd, attributes_of(path_fd), directory);
   if (!result) return result.error();
   made.result = *result;
   if (*changed == Changed::yes) {
@@ -106,7 +111,9 @@ Result<Made> existing(OpenObject& directory, const Node& node) {
   const auto after = attributes_of(directory.fd.get());
   if (!after) return after.error();
   Made made;
-  made.result = CreateResult{node, *after};
+  made.result.node = node;
+  made.result.directory = *after;
+  made.result.directory_before = directory.attributes;
   made.directory = std::move(directory.fd);
   made.existed = true;
   return made;
@@ -140,7 +147,8 @@ Result<Made> make_file(const ObjectOpener& opener, OpenObject directory, const s
     ::unlinkat(dirfd, name.c_str(), 0);
     return changed.error();
   }
-  auto result = describe(opener, file.get(), dirfd);
+  const auto now = *changed == Changed::yes ? attributes_of(file.get()) : attributes;
+  auto result = describe(opener, file.get(), now, directory);
   if (!result) return result.error();
   Made made;
   made.result = *result;
@@ -222,7 +230,8 @@ Result<Made> give_name(const ObjectOpener& opener, Nameless& nameless, const std
       return found_exclusive(nameless.directory, *node, verifier);
     }
   }
-  const auto result = describe(opener, nameless.file.get(), dirfd);
+  const int fd = nameless.file.get();
+  const auto result = describe(opener, fd, attributes_of(fd), nameless.directory);
   if (!result) return result.error();
   Made made;
   made.result = *result;
@@ -276,8 +285,18 @@ Awaitable<Result<CreateResult>> LocalFileSystem::create(Caller caller, ObjectId 
   auto job = [&]() -> Result<Made> {
     auto parent = impl_->opener.open_directory(directory);
     if (!parent) return parent.error();
-    const std::lock_guard lock(impl_->directory_locks.of(directory));
-    return make_file(impl_->opener, std::move(*parent), name, request, caller.credentials);
+    auto file = [&] {
+      const std::lock_guard lock(impl_->directory_locks.of(directory));
+      return make_file(impl_->opener, std::move(*parent), name, request, caller.credentials);
+    }();
+    if (!file || file->existed || !request.hold) return file;
+    const ObjectId& id = file->result.node.id;
+    auto path = impl_->opener.open_handle(id, O_PATH);
+    if (!path) return path.error();
+    auto held = impl_->opener.held().hold(id, std::move(*path));
+    if (!held) return held.error();
+    file->result.hold = std::move(*held);
+    return file;
   };
   auto made = co_await Impl::run(caller.worker, job);
   if (!made) co_return made.error();

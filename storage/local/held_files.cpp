@@ -68,13 +68,23 @@ std::shared_ptr<const UniqueFd> HeldFiles::descriptor(const ObjectId& id) const 
 }
 
 void HeldFiles::release(const ObjectId& id) {
-  Worker* worker = nullptr;
+  std::shared_ptr<const UniqueFd> fd;
   {
     const std::lock_guard lock(mutex_);
     const auto found = files_.find(id);
     if (found == files_.end() || --found->second.holders != 0) return;
-    released_.push_back({id, std::move(found->second.fd)});
+    fd = std::move(found->second.fd);
     files_.erase(found);
+  }
+  // A file that has a name: nothing comes of closing it. Whoever takes the last name from now on
+  // sees that nobody holds it.
+  const auto attributes = attributes_of(fd->get());
+  if (attributes.has_value() && attributes->nlink != 0) return;
+  Worker* worker = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    released_.push_back({id, std::move(fd)});
     if (std::exchange(looking_, true)) return;
     worker = worker_;
   }
@@ -96,15 +106,7 @@ Awaitable<> HeldFiles::look_after(std::shared_ptr<HeldFiles> self) {
         break;
       }
     }
-    std::vector<ObjectId> gone;
-    auto look = [&] {
-      for (const Released& one : released) {
-        const auto attributes = attributes_of(one.fd->get());
-        if (attributes.has_error() || attributes->nlink == 0) gone.push_back(one.id);
-      }
-    };
-    co_await worker.pool.run(look);
-    for (const ObjectId& id : gone) co_await self->gone_(id);
+    for (const Released& one : released) co_await self->gone_(one.id);
     auto let_go = [&] { released.clear(); };
     co_await worker.pool.run(let_go);
   }

@@ -64,7 +64,7 @@ class HeldFiles : public std::enable_shared_from_this<HeldFiles> {
   Worker* worker_ = nullptr;
   bool stopped_ = false;
   Gone gone_;
-  std::vector<Released> released_;
+  std::vector<Released> released_;  // Without a link.
   bool looking_ = false;
   std::vector<std::shared_ptr<Suspended>> stoppers_;
 };

@@ -53,9 +53,10 @@ class LocalFileSystem final : public FileSystem {
                                           std::string target, SetAttributes attributes) override;
   Awaitable<Result<CreateResult>> mknod(Caller caller, ObjectId directory, std::string name,
                                         MknodRequest request) override;
-  Awaitable<Result<Attributes>> remove(Caller caller, ObjectId directory,
-                                       std::string name) override;
-  Awaitable<Result<Attributes>> rmdir(Caller caller, ObjectId directory, std::string name) override;
+  Awaitable<Result<RemoveResult>> remove(Caller caller, ObjectId directory,
+                                         std::string name) override;
+  Awaitable<Result<RemoveResult>> rmdir(Caller caller, ObjectId directory,
+                                        std::string name) override;
   Awaitable<Result<RenameResult>> rename(Caller caller, ObjectId from, std::string from_name,
                                          ObjectId to, std::string to_name) override;
   Awaitable<Result<LinkResult>> link(Caller caller, ObjectId file, ObjectId directory,

@@ -80,8 +80,8 @@ struct LocalFileSystem::Impl {
   Awaitable<Result<Attributes>> change_space(Caller caller, const ObjectId& id, int mode,
                                              std::uint64_t offset, std::uint64_t length);
   /// REMOVE and RMDIR: unlinkat(2) with these flags.
-  Awaitable<Result<Attributes>> unlink(Caller caller, const ObjectId& directory,
-                                       const std::string& name, int flags);
+  Awaitable<Result<RemoveResult>> unlink(Caller caller, const ObjectId& directory,
+                                         const std::string& name, int flags);
 };
 
 template <class F>

@@ -37,7 +37,7 @@ class Victim {
 };
 
 struct Unlinked {
-  Attributes directory;
+  RemoveResult result;
   UniqueFd fd;
   std::optional<ObjectId> gone;
 };
@@ -56,9 +56,9 @@ struct Linked {
 
 }  // namespace
 
-Awaitable<Result<Attributes>> LocalFileSystem::Impl::unlink(Caller caller,
-                                                            const ObjectId& directory,
-                                                            const std::string& name, int flags) {
+Awaitable<Result<RemoveResult>> LocalFileSystem::Impl::unlink(Caller caller,
+                                                              const ObjectId& directory,
+                                                              const std::string& name, int flags) {
   const auto writable = check_writable();
   if (!writable) co_return writable.error();
   const auto good = check_name(name, NameUse::change);
@@ -79,7 +79,7 @@ Awaitable<Result<Attributes>> LocalFileSystem::Impl::unlink(Caller caller,
     }
     const auto after = attributes_of(dirfd);
     if (!after) return after.error();
-    unlinked.directory = *after;
+    unlinked.result = RemoveResult{*after, parent->attributes};
     unlinked.fd = std::move(parent->fd);
     return unlinked;
   };
@@ -88,16 +88,16 @@ Awaitable<Result<Attributes>> LocalFileSystem::Impl::unlink(Caller caller,
   if (unlinked->gone) co_await data.files().forget(caller.worker, *unlinked->gone);
   const auto durable = co_await make_durable(caller.worker, directory, unlinked->fd.get());
   if (!durable) co_return durable.error();
-  co_return unlinked->directory;
+  co_return unlinked->result;
 }
 
-Awaitable<Result<Attributes>> LocalFileSystem::remove(Caller caller, ObjectId directory,
-                                                      std::string name) {
+Awaitable<Result<RemoveResult>> LocalFileSystem::remove(Caller caller, ObjectId directory,
+                                                        std::string name) {
   co_return co_await impl_->unlink(caller, directory, name, 0);
 }
 
-Awaitable<Result<Attributes>> LocalFileSystem::rmdir(Caller caller, ObjectId directory,
-                                                     std::string name) {
+Awaitable<Result<RemoveResult>> LocalFileSystem::rmdir(Caller caller, ObjectId directory,
+                                                       std::string name) {
   co_return co_await impl_->unlink(caller, directory, name, AT_REMOVEDIR);
 }
 
@@ -142,7 +142,8 @@ Awaitable<Result<RenameResult>> LocalFileSystem::rename(Caller caller, ObjectId 
     if (!from_after) return from_after.error();
     const auto to_after = attributes_of(to_fd);
     if (!to_after) return to_after.error();
-    renamed.result = RenameResult{*from_after, *to_after};
+    renamed.result =
+        RenameResult{*from_after, *to_after, from_directory->attributes, to_directory->attributes};
     renamed.from = std::move(from_directory->fd);
     renamed.to = std::move(to_directory->fd);
     return renamed;
@@ -188,7 +189,8 @@ Awaitable<Result<LinkResult>> LocalFileSystem::link(Caller caller, ObjectId file
     if (!file_after) return file_after.error();
     const auto directory_after = attributes_of(dirfd);
     if (!directory_after) return directory_after.error();
-    return Linked{LinkResult{*file_after, *directory_after}, std::move(parent->fd)};
+    return Linked{LinkResult{*file_after, *directory_after, parent->attributes},
+                  std::move(parent->fd)};
   };
   auto linked = co_await Impl::run(caller.worker, job);
   if (!linked) co_return linked.error();

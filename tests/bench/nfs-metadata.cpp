@@ -10,6 +10,7 @@
 // errors, 2 the test could not be run.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -132,10 +133,7 @@ class Connection {
       require(n > 0, "send");
       sent += std::size_t(n);
     }
-    In head(receive(4));
-    const std::uint32_t mark = head.u32();
-    require((mark & 0x80000000U) != 0, "a reply in several fragments");
-    In reply(receive(mark & 0x7fffffffU));
+    In reply(receive());
     require(reply.u32() == xid_ && reply.u32() == 1 && reply.u32() == 0, "a call was denied");
     reply.u32();
     reply.opaque();
@@ -144,10 +142,22 @@ class Connection {
   }
 
  private:
-  std::string receive(std::size_t size) {
-    std::string bytes(size, '\0');
-    require(size == 0 || recv(fd_, bytes.data(), size, MSG_WAITALL) == ssize_t(size), "receive");
-    return bytes;
+  // The one reply that is on its way, without its mark: mostly a single system call.
+  std::string receive() {
+    std::array<char, 16384> bytes;
+    std::size_t have = 0;
+    std::size_t want = 4;
+    while (have < want) {
+      const ssize_t n = recv(fd_, bytes.data() + have, bytes.size() - have, 0);
+      require(n > 0, "receive");
+      have += std::size_t(n);
+      if (have < 4 || want > 4) continue;
+      const std::uint32_t mark = In({bytes.data(), 4}).u32();
+      require((mark & 0x80000000U) != 0, "a reply in several fragments");
+      want = 4 + std::size_t{mark & 0x7fffffffU};
+      require(want <= bytes.size(), "a reply that is too long");
+    }
+    return {bytes.data() + 4, want - 4};
   }
 
   int fd_ = -1;

@@ -176,10 +176,11 @@ class Names : public ::testing::Test {
                              const MknodRequest& request) {
     return call(who, [&](Caller c) { return fs->mknod(c, dir, name, request); });
   }
-  Result<Attributes> remove(const Credentials& who, const ObjectId& dir, const std::string& name) {
+  Result<RemoveResult> remove(const Credentials& who, const ObjectId& dir,
+                              const std::string& name) {
     return call(who, [&](Caller c) { return fs->remove(c, dir, name); });
   }
-  Result<Attributes> rmdir(const Credentials& who, const ObjectId& dir, const std::string& name) {
+  Result<RemoveResult> rmdir(const Credentials& who, const ObjectId& dir, const std::string& name) {
     return call(who, [&](Caller c) { return fs->rmdir(c, dir, name); });
   }
   Result<RenameResult> rename(const Credentials& who, const ObjectId& from,

@@ -30,7 +30,7 @@ TEST_F(NamesRemove, RemovedHandlesAreStaleAtOnce) {
   ASSERT_GE(held, 0);
   const auto after = remove(alice, root, "file");
   ASSERT_EQ(errno_of(after), 0);
-  EXPECT_EQ(after->fileid, getattr(root)->fileid);
+  EXPECT_EQ(after->directory.fileid, getattr(root)->fileid);
   EXPECT_FALSE(exists("file"));
   EXPECT_EQ(errno_of(getattr(file)), ESTALE);
   ::close(held);

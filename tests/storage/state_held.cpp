@@ -58,6 +58,46 @@ TEST_P(StateHeld, AHeldFileIsUsedOnAfterItsRemoval) {
   EXPECT_TRUE(eventually([&] { return deleted_descriptors() == 0; }));
 }
 
+TEST_P(StateHeld, AFileCanBeHeldFromItsCreationOn) {
+  const auto before = getattr(root);
+  CreateRequest request;
+  request.hold = true;
+  auto made = create(root_user, root, "f", request);
+  ASSERT_EQ(errno_of(made), 0);
+  ASSERT_TRUE(made->hold);
+  ASSERT_EQ(errno_of(before), 0);
+  EXPECT_TRUE(same_time(made->directory_before.mtime, before->mtime));
+  const ObjectId id = made->node.id;
+  ASSERT_EQ(errno_of(remove(root_user, root, "f")), 0);
+  const auto now = getattr(id);
+  ASSERT_EQ(errno_of(now), 0);
+  EXPECT_EQ(now->nlink, 0U);
+  made->hold.reset();
+  EXPECT_EQ(errno_of(getattr(id)), ESTALE);
+  EXPECT_TRUE(eventually([&] { return deleted_descriptors() == 0; }));
+}
+
+TEST_P(StateHeld, ACreateThatFindsTheFileHoldsNothing) {
+  const ObjectId id = make("f");
+  CreateRequest request;
+  request.hold = true;
+  const auto found = create(root_user, root, "f", request);
+  ASSERT_EQ(errno_of(found), 0);
+  EXPECT_EQ(found->node.id, id);
+  EXPECT_FALSE(found->hold);
+}
+
+TEST_P(StateHeld, WhoeverRemovesAFileAfterItsLastHoldFreesIt) {
+  const ObjectId id = make("f");
+  auto held = hold(id);
+  ASSERT_EQ(errno_of(held), 0);
+  held->reset();
+  EXPECT_EQ(errno_of(getattr(id)), 0);
+  ASSERT_EQ(errno_of(remove(root_user, root, "f")), 0);
+  EXPECT_EQ(errno_of(getattr(id)), ESTALE);
+  EXPECT_TRUE(eventually([&] { return deleted_descriptors() == 0; }));
+}
+
 TEST_P(StateHeld, ItsSpaceIsFreeAfterTheLastHold) {
   if (!GetParam().xfs) GTEST_SKIP() << "others use that file system as well";
   const ObjectId id = make("f");
