@@ -44,8 +44,10 @@ class CombinedFile {
   virtual Awaitable<Result<std::size_t>> write_tail(Worker& worker, std::span<const std::byte> from,
                                                     std::uint64_t offset) = 0;
   virtual Awaitable<Result<>> sync(Worker& worker, SyncKind kind) = 0;
-  /// Before a batch that makes the file grow to `end`: room may be allocated ahead.
-  virtual Awaitable<> grow(Worker& worker, std::uint64_t end) = 0;
+  /// Before a batch of `bytes` that makes the file grow from `size` to `end`: room may be allocated
+  /// ahead.
+  virtual Awaitable<> grow(Worker& worker, std::uint64_t size, std::uint64_t end,
+                           std::uint64_t bytes) = 0;
   /// What a batch was for.
   enum class Did : std::uint8_t {
     nothing,       ///< Nothing was written.

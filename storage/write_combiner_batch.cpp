@@ -85,9 +85,16 @@ void WriteCombiner::plan(Batch& batch) {
 
 Awaitable<> WriteCombiner::carry_out(Worker& worker, Batch& batch) {
   co_await read_missing(worker, batch);
-  std::uint64_t end = 0;
-  for (const BatchRun& run : batch.plan.runs) end = std::max(end, run.offset + run.length);
-  if (end > disk_size_) co_await file_->grow(worker, end);
+  const std::uint64_t size = disk_size_;
+  std::uint64_t end = size;
+  std::uint64_t bytes = 0;
+  const auto count = [&](std::uint64_t offset, std::uint64_t length) {
+    end = std::max(end, offset + length);
+    bytes += length;
+  };
+  for (const BatchRun& run : batch.plan.runs) count(run.offset, run.length);
+  for (const BatchTail& tail : batch.plan.tails) count(tail.offset, tail.data.size());
+  if (end > size) co_await file_->grow(worker, size, end, bytes);
   co_await write_runs(worker, batch, batch.plan.runs);
   // Padded pages are right only if the file has become as long as was planned.
   const std::uint64_t reached = std::max(disk_size_, batch.written_end);

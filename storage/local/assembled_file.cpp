@@ -131,7 +131,27 @@ Awaitable<Result<>> AssembledFile::sync(Worker& worker, SyncKind kind) {
   co_return co_await sync_durably(worker, fd_, kind, 0, 0);
 }
 
-Awaitable<> AssembledFile::grow(Worker& worker, std::uint64_t end) {
+// Room ahead is for a file that grows without holes: of one that does not, a part of a striped file
+// say, it would fill them. Judged by what it has lately grown: clients that lag fill theirs soon.
+Awaitable<> AssembledFile::grow(Worker& worker, std::uint64_t size, std::uint64_t end,
+                                std::uint64_t bytes) {
+  if (growths_ == 0) grown_from_ = size;
+  written_ += bytes;
+  const std::uint64_t grown = end - grown_from_;
+  const bool dense = written_ >= grown / 4 * 3;
+  if (grown >= largest_step) {
+    grown_from_ += grown / 2;
+    written_ = std::min(written_, grown) / 2;
+  }
+  if (!dense) {
+    growths_ = std::max(growths_, 1U);
+    if (allocated_end_ > size) {
+      auto work = [this, size] { free_ahead(size); };
+      co_await worker.pool.run(work);
+      allocated_end_ = step_ = 0;
+    }
+    co_return;
+  }
   if (++growths_ <= growths_before_allocating || end <= allocated_end_) co_return;
   step_ = std::clamp(step_ * 2, first_step, largest_step);
   // Only for speed: without room ahead the WRITEs allocate, or fail, by themselves.
@@ -188,18 +208,20 @@ void AssembledFile::attributes_set() {
   own_ctime_.reset();
 }
 
+// Past the end, `size`, only: the content does not change. XFS frees there by punching; ext4
+// ignores that, and frees by setting the size that the file has.
+void AssembledFile::free_ahead(std::uint64_t size) {
+  if (invisible_) {
+    ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size),
+                static_cast<off_t>(allocated_end_ - size));
+  } else {
+    if (::ftruncate(fd_, static_cast<off_t>(size)) == 0) (void)stamp(Did::servers_work);
+  }
+}
+
 Result<> AssembledFile::give_up(const ObjectId& id) {
   const auto now = attributes_of(fd_);
-  if (now.has_value() && allocated_end_ > now->size) {
-    // Past the end only: the content does not change. XFS frees there by punching; ext4 ignores
-    // that, and frees by setting the size that the file has.
-    if (invisible_) {
-      ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(now->size),
-                  static_cast<off_t>(allocated_end_ - now->size));
-    } else {
-      if (::ftruncate(fd_, static_cast<off_t>(now->size)) == 0) (void)stamp(Did::servers_work);
-    }
-  }
+  if (now.has_value() && allocated_end_ > now->size) free_ahead(now->size);
   bool late = false;
   if (leased_) {
     // F_GETLEASE cannot tell: it gives what the lease is to become while a break still waits.

@@ -38,7 +38,8 @@ class AssembledFile final : public CombinedFile {
   Awaitable<Result<std::size_t>> write_tail(Worker& worker, std::span<const std::byte> from,
                                             std::uint64_t offset) override;
   Awaitable<Result<>> sync(Worker& worker, SyncKind kind) override;
-  Awaitable<> grow(Worker& worker, std::uint64_t end) override;
+  Awaitable<> grow(Worker& worker, std::uint64_t size, std::uint64_t end,
+                   std::uint64_t bytes) override;
   Awaitable<Result<Attributes>> finish(Worker& worker, Did did) override;
 
   /// What statx(2) says now, with what the server's own work did to it taken back.
@@ -59,6 +60,7 @@ class AssembledFile final : public CombinedFile {
 
  private:
   Result<Attributes> stamp(Did did);
+  void free_ahead(std::uint64_t size);
 
   DataContext& context_;
   const std::shared_ptr<const Descriptors> open_;
@@ -72,6 +74,8 @@ class AssembledFile final : public CombinedFile {
 
   // Of growing, the leader's alone.
   unsigned growths_ = 0;
+  std::uint64_t grown_from_ = 0;  // The file's size once,
+  std::uint64_t written_ = 0;     // and what was written since.
   std::uint64_t allocated_end_ = 0;
   std::uint64_t step_ = 0;
 

@@ -262,6 +262,26 @@ TEST_F(DataAssemble, RoomAheadIsGivenBack) {
   EXPECT_LE(status("f").st_blocks * 512, static_cast<off_t>(all.size() + 65536));
 }
 
+// As one server's part of a striped file: its holes stay holes.
+TEST_F(DataAssemble, RoomAheadDoesNotFillHoles) {
+  setup().start();
+  const ObjectId file = setup().make("f");
+  constexpr std::uint64_t unit = 1 << 20;
+  constexpr std::uint64_t stripes = 6;
+  constexpr std::uint64_t servers = 4;
+  const Bytes bytes = pattern(unit / 16, 1);
+  for (std::uint64_t stripe = 0; stripe < stripes; ++stripe) {
+    for (std::uint64_t at = 0; at < unit; at += bytes.size()) {
+      const auto wrote =
+          setup().write(file, stripe * servers * unit + at, bytes, Stability::file_sync);
+      ASSERT_TRUE(wrote.has_value());
+    }
+  }
+  ASSERT_TRUE(setup().close().has_value());
+  EXPECT_LE(status("f").st_blocks * 512, static_cast<off_t>(stripes * unit + 65536));
+  EXPECT_EQ(status("f").st_size, static_cast<off_t>(((stripes - 1) * servers + 1) * unit));
+}
+
 TEST_F(DataAssemble, TheServersOwnWorkMovesNoTimes) {
   // Where there are no invisible descriptors the times have to be put back.
   DataSetup elsewhere("/var/tmp");

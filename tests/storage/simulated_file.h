@@ -95,7 +95,11 @@ class SimulatedFile final : public CombinedFile {
     co_return Result<>();
   }
 
-  Awaitable<> grow(Worker&, std::uint64_t) override { co_return; }
+  Awaitable<> grow(Worker&, std::uint64_t size, std::uint64_t end, std::uint64_t written) override {
+    EXPECT_LT(size, end);
+    EXPECT_GT(written, 0U);
+    co_return;
+  }
 
   Awaitable<Result<Attributes>> finish(Worker&, Did) override {
     Attributes attributes;
