@@ -1,6 +1,6 @@
 // What keeps a service in bounds: watchdog, memory budget.
-#include "server/memory_budget.h"
 #include "server/watchdog.h"
+#include "server/memory_budget.h"
 #include "tests/support/run_on.h"
 
 #include <boost/asio/post.hpp>

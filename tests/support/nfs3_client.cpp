@@ -128,7 +128,8 @@ RpcConnection::RpcConnection(std::uint16_t port, const std::string& address,
     const auto colon = source_address.find(':');
     inet_pton(AF_INET, source_address.substr(0, colon).c_str(), &from.sin_addr);
     if (colon != std::string::npos) {
-      from.sin_port = htons(static_cast<std::uint16_t>(std::stoi(source_address.substr(colon + 1))));
+      from.sin_port =
+          htons(static_cast<std::uint16_t>(std::stoi(source_address.substr(colon + 1))));
       const int reuse = 1;
       setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
     }
