@@ -146,7 +146,7 @@ Awaitable<> AssembledFile::grow(Worker& worker, std::uint64_t size, std::uint64_
   if (!dense) {
     growths_ = std::max(growths_, 1U);
     if (allocated_end_ > size) {
-      auto work = [this, size] { free_ahead(size); };
+      auto work = [this] { free_ahead(); };
       co_await worker.pool.run(work);
       allocated_end_ = step_ = 0;
     }
@@ -208,20 +208,22 @@ void AssembledFile::attributes_set() {
   own_ctime_.reset();
 }
 
-// Past the end, `size`, only: the content does not change. XFS frees there by punching; ext4
+// Past the end only: the content does not change. XFS frees there by punching; ext4
 // ignores that, and frees by setting the size that the file has.
-void AssembledFile::free_ahead(std::uint64_t size) {
+void AssembledFile::free_ahead() {
+  const auto now = attributes_of(fd_);
+  if (now.has_error() || allocated_end_ <= now->size) return;
+  const auto size = static_cast<off_t>(now->size);
   if (invisible_) {
-    ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size),
-                static_cast<off_t>(allocated_end_ - size));
+    ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size,
+                static_cast<off_t>(allocated_end_) - size);
   } else {
-    if (::ftruncate(fd_, static_cast<off_t>(size)) == 0) (void)stamp(Did::servers_work);
+    if (::ftruncate(fd_, size) == 0) (void)stamp(Did::servers_work);
   }
 }
 
 Result<> AssembledFile::give_up(const ObjectId& id) {
-  const auto now = attributes_of(fd_);
-  if (now.has_value() && allocated_end_ > now->size) free_ahead(now->size);
+  free_ahead();
   bool late = false;
   if (leased_) {
     // F_GETLEASE cannot tell: it gives what the lease is to become while a break still waits.

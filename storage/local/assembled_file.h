@@ -60,7 +60,7 @@ class AssembledFile final : public CombinedFile {
 
  private:
   Result<Attributes> stamp(Did did);
-  void free_ahead(std::uint64_t size);
+  void free_ahead();
 
   DataContext& context_;
   const std::shared_ptr<const Descriptors> open_;
